@@ -46,7 +46,7 @@
 #include "mover/daemon/limits.h"
 #include "mover/daemon/parts.h"
 #include "mover/daemon/peer_book.h"
-#include "mover/data/pin.h"
+#include "mover/data/registered.h"
 #include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/metrics/exporter.h"
@@ -93,7 +93,7 @@ static void check_limits(struct fm_fmoved *fmoved)
 
 	left = fm_limits_memlock((rings + has_rdma) * cfg->memory.arena_bytes,
 				 pw ? pw->pw_name : "fmove");
-	fmoved->pinned_bytes = fm_pins_bytes_max(left, cfg->memory.buffer_bytes);
+	fmoved->registered_bytes = fm_registered_bytes_max(left, cfg->memory.buffer_bytes);
 }
 
 static int start_lanes(struct fm_fmoved *fmoved, struct fm_err *err)
@@ -163,7 +163,7 @@ static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 		.chosen = tune->text,
 		.rate_bytes = cfg->mover.rate_bytes,
 		.stall_ns = cfg->mover.stall_ns,
-		.pinned_bytes = fmoved->pinned_bytes,
+		.registered_bytes = fmoved->registered_bytes,
 		.is_unchecked = fmoved->opts.is_unchecked,
 	};
 	struct fm_engine_env env = {

@@ -46,7 +46,7 @@ struct fm_fmoved {
 	/* as it was at the start: still in force for what takes a restart */
 	struct fm_config *started;
 	struct fm_tune tune;
-	uint64_t pinned_bytes;		/* of struct fm_engine_opts */
+	uint64_t registered_bytes;	/* of struct fm_engine_opts */
 	struct fm_arena arena;
 	struct fm_loop *loop;
 	struct fm_worker *worker;

@@ -14,7 +14,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/data/link.h"
-#include "mover/data/pin.h"
+#include "mover/data/registered.h"
 
 /* A network that is well answers every second. */
 #define SILENT_NS (1200 * FM_NS_PER_MS)
@@ -173,7 +173,7 @@ static void conn_closed(void *ctx)
 	f->conn = NULL;
 	atomic_fetch_sub(&f->link->flows[f->kind], 1);
 	fm_flow_tx_lose(f);
-	fm_pins_leave(f->place);
+	fm_registered_leave(f->place);
 	f->place = NULL;
 	fm_loop_post(f->control, &f->down_task);	/* who wakes the others for them */
 	fm_flow_wake(f);
@@ -334,7 +334,7 @@ int fm_flow_new(const struct fm_flow_opts *o, struct fm_flow **out, struct fm_er
 	f->made_ns = fm_loop_now(o->control);
 	f->info = *o->conn->ops->info(o->conn);
 	f->kind = f->info.kind;
-	f->place = fm_pins_join(f->link->pins, f->conn);
+	f->place = fm_registered_join(f->link->registered, f->conn);
 	fm_link_ref(f->link);
 	atomic_fetch_add(&f->link->flows[f->kind], 1);
 	fm_list_init(&f->user.at);

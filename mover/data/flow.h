@@ -35,7 +35,7 @@
 
 struct fm_flow;
 struct fm_link;
-struct fm_pin_place;
+struct fm_registered_place;
 
 #define FM_FLOW_SLOTS_MAX FM_WIRE_SLOTS_MAX
 /* A slab that could not be had is asked for again, and a busy chunk sent again, after this long. */
@@ -137,7 +137,8 @@ struct fm_flow {
 	unsigned kind;
 	uint64_t made_ns;
 	struct fm_conn_info info;	/* a copy: the connection's dies first */
-	struct fm_pin_place *place;	/* until its connection is gone (pin.h); NULL: none */
+	/* until its connection is gone (registered.h); NULL: none */
+	struct fm_registered_place *place;
 	struct fm_lane_user user;	/* of the lane */
 	struct fm_list owner_at;	/* the control thread's */
 	struct fm_task attach_task, look_task, close_task, down_task, gone_task, last_task,

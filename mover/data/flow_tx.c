@@ -10,7 +10,7 @@
 #include "mover/data/flow.h"
 #include "mover/data/layout.h"
 #include "mover/data/link.h"
-#include "mover/data/pin.h"
+#include "mover/data/registered.h"
 
 /* Chunks of a file in memory that wait for the network card. */
 #define INSTANT_QUEUE_MAX 8
@@ -58,7 +58,7 @@ static void look_where_it_lies(struct fm_tx *t)
 
 	t->lent = NULL;
 	if (file->memory && f->kind != FM_KIND_TCP)
-		t->lent = fm_pin_find(f->place, file, fm_loop_now(f->lane->io.loop));
+		t->lent = fm_registered_find(f->place, file, fm_loop_now(f->lane->io.loop));
 	t->chunk.is_direct = file->memory && (f->kind == FM_KIND_TCP || t->lent);
 }
 

@@ -28,7 +28,7 @@ struct fm_landing;
 struct fm_lane;
 struct fm_loop;
 struct fm_moved;
-struct fm_pins;
+struct fm_registered;
 struct fm_rate;
 struct fm_whole;
 struct fm_written;
@@ -52,7 +52,7 @@ struct fm_link {
 	atomic_uint refs;
 	struct fm_slabs *slabs;
 	struct fm_shared_rate *rate;
-	struct fm_pins *pins;		/* before the first connection; NULL: none are made */
+	struct fm_registered *registered;	/* before the first connection; NULL: nothing is */
 	struct fm_list xfers[FM_LINK_BUCKETS];
 	struct fm_list sources;		/* fm_xfer.source_at, the next to serve first */
 	unsigned sinks;			/* transfers that receive */

@@ -12,7 +12,7 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/data/flow.h"
-#include "mover/data/pin.h"
+#include "mover/data/registered.h"
 #include "mover/node/node.h"
 #include "mover/node/rail.h"
 #include "mover/node/service.h"
@@ -69,13 +69,12 @@ static void init_lists(struct fm_engine *e)
 	fm_list_init(&e->stores);
 }
 
-static int make_pins(struct fm_engine *e, struct fm_err *err)
+static int make_registered(struct fm_engine *e, struct fm_err *err)
 {
-	const struct fm_pins_opts o = {.loop = e->env.loop,
-				       .worker = e->env.worker,
-				       .bytes_max = e->o.pinned_bytes};
+	const struct fm_registered_opts o = {
+		.loop = e->env.loop, .worker = e->env.worker, .bytes_max = e->o.registered_bytes};
 
-	return fm_pins_new(&o, &e->pins, err);
+	return fm_registered_new(&o, &e->registered, err);
 }
 
 int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *env,
@@ -97,12 +96,12 @@ int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *en
 	if (!e->o.stall_ns)
 		e->o.stall_ns = 10 * FM_NS_PER_S;
 	ret = fm_slabs_new(env->arena, env->arena_len, o->slab_bytes, &e->slabs, err);
-	if (ret == 0 && o->pinned_bytes > 0)
-		ret = make_pins(e, err);
+	if (ret == 0 && o->registered_bytes > 0)
+		ret = make_registered(e, err);
 	if (ret == 0)
 		ret = fm_services_init(e, err);
 	if (ret < 0) {
-		fm_pins_free(e->pins);
+		fm_registered_free(e->registered);
 		fm_slabs_free(e->slabs);
 		free(e);
 		return ret;
@@ -180,7 +179,7 @@ void fm_engine_stop(struct fm_engine *e, void (*stopped)(void *ctx), void *ctx)
 void fm_engine_worker_ends(struct fm_engine *e)
 {
 	if (e)
-		fm_pins_stop(e->pins);
+		fm_registered_stop(e->registered);
 }
 
 static void store_unref(struct fm_store_ref *ref)
@@ -207,7 +206,7 @@ void fm_engine_free(struct fm_engine *e)
 	for (unsigned i = 0; i < e->o.lanes; i++)
 		fm_lane_fini(&e->lanes[i]);
 	fm_slabs_free(e->slabs);
-	fm_pins_free(e->pins);
+	fm_registered_free(e->registered);
 	fm_services_free(e);
 	pthread_mutex_destroy(&e->shared_rate.lock);
 	free(e);

@@ -80,8 +80,8 @@ struct fm_engine_opts {
 	uint64_t rate_bytes;
 	/* a peer silent for this long is lost; default 10 s */
 	uint64_t stall_ns;
-	/* of buffers that are registered with RDMA devices (data/pin.h); 0: none is */
-	uint64_t pinned_bytes;
+	/* of buffers that are registered with RDMA devices (data/registered.h); 0: none is */
+	uint64_t registered_bytes;
 	/* measuring only: no CRC is computed or checked, no journal kept */
 	bool is_unchecked;
 };

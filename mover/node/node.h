@@ -73,7 +73,7 @@ struct fm_engine {
 	struct fm_lane lanes[FM_LANES_MAX];
 	unsigned next_lane;
 	struct fm_slabs *slabs;
-	struct fm_pins *pins;		/* NULL: none are made */
+	struct fm_registered *registered;	/* NULL: nothing is */
 	struct fm_rate rate;
 	struct fm_shared_rate shared_rate;
 	/* bytes of messages that peers have not said they had: line.h */

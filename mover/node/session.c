@@ -164,7 +164,7 @@ static int make_shared(struct fm_session *s, struct fm_err *err)
 
 	if (ret < 0)
 		return ret;
-	s->link->pins = s->engine->pins;
+	s->link->registered = s->engine->registered;
 	return net_of(s)->ops->domain_new(net_of(s), &s->domain, err);
 }
 

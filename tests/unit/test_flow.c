@@ -19,7 +19,7 @@
 #include "mover/data/flow.h"
 #include "mover/data/lane.h"
 #include "mover/data/link.h"
-#include "mover/data/pin.h"
+#include "mover/data/registered.h"
 #include "mover/data/rate.h"
 #include "mover/data/slab.h"
 #include "mover/store/buffer.h"
@@ -217,8 +217,8 @@ static struct world {
 	struct fm_rate rate;
 	struct fm_shared_rate shared;
 	struct fm_link *link;
-	struct fm_worker *worker;	/* with pins: of a connection that lends as a whole */
-	struct fm_pins *pins;
+	struct fm_worker *worker;	/* with registered: of a connection that lends as a whole */
+	struct fm_registered *registered;
 	struct fm_lane lane;
 	struct fm_flow *flow;
 	struct file disk, pipe;
@@ -314,13 +314,13 @@ static void say(const struct fm_data_msg *m)
 	spin();
 }
 
-static void make_pins(void)
+static void make_registered(void)
 {
-	struct fm_pins_opts o;
+	struct fm_registered_opts o;
 
 	CU_ASSERT_EQUAL_FATAL(fm_worker_new(0, &w.worker, NULL), 0);
-	o = (struct fm_pins_opts){ .loop = w.loop, .worker = w.worker, .bytes_max = 64 << 20 };
-	CU_ASSERT_EQUAL_FATAL(fm_pins_new(&o, &w.pins, NULL), 0);
+	o = (struct fm_registered_opts){.loop = w.loop, .worker = w.worker, .bytes_max = 64 << 20};
+	CU_ASSERT_EQUAL_FATAL(fm_registered_new(&o, &w.registered, NULL), 0);
 }
 
 /* A connection with two chunks of a file that are being read, and what a pipe gave. */
@@ -338,8 +338,8 @@ static void begin_with(const struct fm_conn_ops *ops)
 	w.shared.rate = &w.rate;
 	CU_ASSERT_EQUAL_FATAL(fm_link_new(w.slabs, &w.shared, &w.link, NULL), 0);
 	if (ops->lender)
-		make_pins();
-	w.link->pins = w.pins;
+		make_registered();
+	w.link->registered = w.registered;
 	fm_lane_init(&w.lane, 0, w.loop, NULL);
 	w.lane.chunk_bytes = CHUNK;
 	CU_ASSERT_EQUAL_FATAL(fm_flow_new(&(struct fm_flow_opts){.conn = &conn,
@@ -380,7 +380,7 @@ static void end(void)
 	fm_lane_fini(&w.lane);
 	fm_link_unref(w.link);
 	fm_slabs_free(w.slabs);
-	fm_pins_free(w.pins);
+	fm_registered_free(w.registered);
 	fm_worker_free(w.worker);
 	fm_loop_free(w.loop);
 }

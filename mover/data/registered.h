@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pin - buffers of local callers that are known to network cards, so that what is put from them
- * leaves from there (RDMA).
+ * registered - buffers of local callers that are known to network cards, so that what is put from
+ * them leaves from there (RDMA).
  *
  * Happy path: a chunk of a buffer is to be sent over a connection whose transport sends from memory
  * that is lent only -> nothing is there yet, so this chunk is copied into a slot, and so are the
@@ -21,8 +21,8 @@
  * Locked memory of the daemon: as long as one is there its pages cannot be freed, whatever their
  * owner does. So the bytes count, for each session and device again, as the kernel counts them.
  */
-#ifndef FM_DATA_PIN_H
-#define FM_DATA_PIN_H
+#ifndef FM_DATA_REGISTERED_H
+#define FM_DATA_REGISTERED_H
 
 #include <stdint.h>
 
@@ -30,12 +30,12 @@ struct fm_conn;
 struct fm_err;
 struct fm_file;
 struct fm_loop;
-struct fm_pin_place;
-struct fm_pins;
+struct fm_registered_place;
+struct fm_registered;
 struct fm_region;
 struct fm_worker;
 
-struct fm_pins_opts {
+struct fm_registered_opts {
 	struct fm_loop *loop;		/* of the control thread */
 	struct fm_worker *worker;
 	uint64_t bytes_max;		/* of all users together */
@@ -43,30 +43,31 @@ struct fm_pins_opts {
 
 /* bytes_max where so much may be locked, beside all else that is (UINT64_MAX: anything), and the
  * buffers of all have buffer_bytes at most: four times that, and half of what may be. */
-uint64_t fm_pins_bytes_max(uint64_t lockable, uint64_t buffer_bytes);
+uint64_t fm_registered_bytes_max(uint64_t lockable, uint64_t buffer_bytes);
 
-int fm_pins_new(const struct fm_pins_opts *opts, struct fm_pins **out, struct fm_err *err);
+int fm_registered_new(const struct fm_registered_opts *opts, struct fm_registered **out,
+		      struct fm_err *err);
 
 /* The worker is about to be freed, before these. Nothing is lent from now on, and what is still to
  * be taken back is so on the loop. NULL is allowed. */
-void fm_pins_stop(struct fm_pins *pins);
+void fm_registered_stop(struct fm_registered *all);
 
 /* Every place was left, and what came of that has run on the loop. NULL is allowed. */
-void fm_pins_free(struct fm_pins *pins);
+void fm_registered_free(struct fm_registered *all);
 
 /*
  * A connection comes: where it sends from; for it to leave when it is gone and all its sends are
- * done. NULL: from anywhere, or from nothing but what was lent to it alone (no memory, pins NULL).
- * Any thread.
+ * done. NULL: from anywhere, or from nothing but what was lent to it alone (there is no memory, or
+ * all is NULL). Any thread.
  */
-struct fm_pin_place *fm_pins_join(struct fm_pins *pins, struct fm_conn *conn);
-void fm_pins_leave(struct fm_pin_place *place);
+struct fm_registered_place *fm_registered_join(struct fm_registered *all, struct fm_conn *conn);
+void fm_registered_leave(struct fm_registered_place *place);
 
 /*
  * Lane. What a chunk of that source, which is open and stays so until the chunk is sent, may be
  * sent from without a copy, over a connection that joined place. NULL: nothing, or not yet.
  */
-const struct fm_region *fm_pin_find(struct fm_pin_place *place, const struct fm_file *file,
-				    uint64_t now_ns);
+const struct fm_region *fm_registered_find(struct fm_registered_place *place,
+					   const struct fm_file *file, uint64_t now_ns);
 
 #endif

@@ -20,7 +20,7 @@
 #include "mover/base/err.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
-#include "mover/data/pin.h"
+#include "mover/data/registered.h"
 #include "mover/store/buffer.h"
 #include "mover/store/store.h"
 #include "mover/transport/transport.h"
@@ -122,7 +122,7 @@ static const struct fm_conn_ops tcp_ops = { .lender = NULL };
 static struct {
 	struct fm_loop *loop;
 	struct fm_worker *worker;
-	struct fm_pins *pins;
+	struct fm_registered *registered;
 	struct device a, b;
 } w;
 
@@ -134,15 +134,15 @@ static void spin(void)
 
 static void begin_with(const struct fm_loop_opts *lo, unsigned threads, uint64_t bytes_max)
 {
-	struct fm_pins_opts o;
+	struct fm_registered_opts o;
 
 	memset(&w, 0, sizeof(w));
 	loop_thread = pthread_self();
 	w.a.lender.ops = w.b.lender.ops = &device_ops;
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(lo, &w.loop, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_worker_new(threads, &w.worker, NULL), 0);
-	o = (struct fm_pins_opts){ .loop = w.loop, .worker = w.worker, .bytes_max = bytes_max };
-	CU_ASSERT_EQUAL_FATAL(fm_pins_new(&o, &w.pins, NULL), 0);
+	o = (struct fm_registered_opts){.loop = w.loop, .worker = w.worker, .bytes_max = bytes_max};
+	CU_ASSERT_EQUAL_FATAL(fm_registered_new(&o, &w.registered, NULL), 0);
 }
 
 static void begin(uint64_t bytes_max)
@@ -156,18 +156,18 @@ static void begin(uint64_t bytes_max)
 static void end(void)
 {
 	spin();
-	fm_pins_stop(w.pins);
+	fm_registered_stop(w.registered);
 	fm_worker_free(w.worker);
 	spin();
 	CU_ASSERT_EQUAL(w.a.lent + w.b.lent + w.a.refs + w.b.refs + w.a.wrong + w.b.wrong, 0);
-	fm_pins_free(w.pins);
+	fm_registered_free(w.registered);
 	fm_loop_free(w.loop);
 }
 
-static struct fm_pin_place *join(struct device *device)
+static struct fm_registered_place *join(struct device *device)
 {
 	struct conn c = { { &conn_ops }, device };
-	struct fm_pin_place *place = fm_pins_join(w.pins, &c.conn);
+	struct fm_registered_place *place = fm_registered_join(w.registered, &c.conn);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(place);
 	return place;
@@ -212,16 +212,16 @@ static void close_file(struct fm_file *file)
 	file->ops->close(file);
 }
 
-static const struct fm_region *find(struct fm_pin_place *place, const struct fm_file *file)
+static const struct fm_region *find(struct fm_registered_place *place, const struct fm_file *file)
 {
-	return fm_pin_find(place, file, now_ns);
+	return fm_registered_find(place, file, now_ns);
 }
 
 /* Goal: it is lent once, whole, whatever puts and connections there are; not before the worker did
  * it. Another device has it once more. */
 static void test_lent_once(void)
 {
-	struct fm_pin_place *place, *same, *other;
+	struct fm_registered_place *place, *same, *other;
 	struct fm_buffer *b = buffer();
 	struct fm_file *first = source(b), *second = source(b);
 	const struct fm_region *r;
@@ -252,9 +252,9 @@ static void test_lent_once(void)
 	fm_buffer_unref(b);
 	spin();
 	CU_ASSERT_EQUAL(w.a.lent + w.b.lent, 0);
-	fm_pins_leave(place);
-	fm_pins_leave(same);
-	fm_pins_leave(other);
+	fm_registered_leave(place);
+	fm_registered_leave(same);
+	fm_registered_leave(other);
 	end();
 }
 
@@ -262,7 +262,7 @@ static void test_lent_once(void)
  * longer; also while it is being lent. */
 static void test_freed_under_a_put(void)
 {
-	struct fm_pin_place *place;
+	struct fm_registered_place *place;
 	struct fm_buffer *b = buffer();
 	struct fm_file *file = source(b);
 
@@ -283,7 +283,7 @@ static void test_freed_under_a_put(void)
 	fm_buffer_unref(b);
 	spin();
 	CU_ASSERT_TRUE(w.a.lends == 2 && w.a.lent == 0);
-	fm_pins_leave(place);
+	fm_registered_leave(place);
 	end();
 }
 
@@ -291,7 +291,7 @@ static void test_freed_under_a_put(void)
  * one that comes later has it lent anew. */
 static void test_connections_end(void)
 {
-	struct fm_pin_place *place, *same;
+	struct fm_registered_place *place, *same;
 	struct fm_buffer *b = buffer();
 	struct fm_file *file = source(b);
 
@@ -300,16 +300,16 @@ static void test_connections_end(void)
 	same = join(&w.a);
 	(void)find(place, file);
 	spin();
-	fm_pins_leave(place);
+	fm_registered_leave(place);
 	spin();
 	CU_ASSERT_EQUAL(w.a.lent, 1);
-	fm_pins_leave(same);
+	fm_registered_leave(same);
 	spin();
 	CU_ASSERT_EQUAL(w.a.lent + w.a.refs, 0);
 
 	place = join(&w.a);
 	CU_ASSERT_PTR_NULL(find(place, file));
-	fm_pins_leave(place);
+	fm_registered_leave(place);
 	spin();
 	CU_ASSERT_TRUE(w.a.lends == 1 && w.a.lent == 0 && w.a.refs == 0);
 
@@ -317,7 +317,7 @@ static void test_connections_end(void)
 	(void)find(place, file);
 	spin();
 	CU_ASSERT_PTR_NOT_NULL(find(place, file));
-	fm_pins_leave(place);
+	fm_registered_leave(place);
 	close_file(file);
 	fm_buffer_unref(b);
 	end();
@@ -326,7 +326,7 @@ static void test_connections_end(void)
 /* Goal: what the device refuses is copied, and is tried again after a while, not for each chunk. */
 static void test_refused(void)
 {
-	struct fm_pin_place *place;
+	struct fm_registered_place *place;
 	struct fm_buffer *b = buffer();
 	struct fm_file *file = source(b);
 
@@ -344,14 +344,14 @@ static void test_refused(void)
 	spin();
 	CU_ASSERT_PTR_NOT_NULL(find(place, file));
 	CU_ASSERT_EQUAL(w.a.lends, 2);
-	fm_pins_leave(place);
+	fm_registered_leave(place);
 	w.a.refuses = true;
 	place = join(&w.a);
 	(void)find(place, file);
 	spin();
 	close_file(file);
 	fm_buffer_unref(b);	/* one that was refused goes, too */
-	fm_pins_leave(place);
+	fm_registered_leave(place);
 	end();
 }
 
@@ -359,7 +359,7 @@ static void test_refused(void)
  * all of these belong to here.) */
 static void test_limit(void)
 {
-	struct fm_pin_place *place;
+	struct fm_registered_place *place;
 	struct fm_buffer *b[6];
 	struct fm_file *file[6];
 	unsigned there = 0;
@@ -389,18 +389,18 @@ static void test_limit(void)
 	CU_ASSERT_PTR_NOT_NULL(find(place, file[5]));
 	close_file(file[5]);
 	fm_buffer_unref(b[5]);
-	fm_pins_leave(place);
+	fm_registered_leave(place);
 	end();
 }
 
 /* Goal: four times what buffers may have, but half of what may be locked, at most. */
 static void test_most(void)
 {
-	CU_ASSERT_EQUAL(fm_pins_bytes_max(UINT64_MAX, 1000), 4000);
-	CU_ASSERT_EQUAL(fm_pins_bytes_max(8000, 1000), 4000);
-	CU_ASSERT_EQUAL(fm_pins_bytes_max(7000, 1000), 3500);
-	CU_ASSERT_EQUAL(fm_pins_bytes_max(0, 1000), 0);
-	CU_ASSERT_EQUAL(fm_pins_bytes_max(UINT64_MAX, UINT64_MAX), UINT64_MAX / 2);
+	CU_ASSERT_EQUAL(fm_registered_bytes_max(UINT64_MAX, 1000), 4000);
+	CU_ASSERT_EQUAL(fm_registered_bytes_max(8000, 1000), 4000);
+	CU_ASSERT_EQUAL(fm_registered_bytes_max(7000, 1000), 3500);
+	CU_ASSERT_EQUAL(fm_registered_bytes_max(0, 1000), 0);
+	CU_ASSERT_EQUAL(fm_registered_bytes_max(UINT64_MAX, UINT64_MAX), UINT64_MAX / 2);
 }
 
 /* Goal: where nothing is lent as a whole, or the source is no buffer, there is nothing. */
@@ -408,18 +408,18 @@ static void test_nothing(void)
 {
 	struct conn tcp = { { &tcp_ops }, NULL };
 	struct fm_file file = { .memory = "" };
-	struct fm_pin_place *place;
+	struct fm_registered_place *place;
 
 	begin(BYTES);
-	CU_ASSERT_PTR_NULL(fm_pins_join(NULL, &tcp.conn));
-	CU_ASSERT_PTR_NULL(fm_pins_join(w.pins, &tcp.conn));
+	CU_ASSERT_PTR_NULL(fm_registered_join(NULL, &tcp.conn));
+	CU_ASSERT_PTR_NULL(fm_registered_join(w.registered, &tcp.conn));
 	CU_ASSERT_PTR_NULL(find(NULL, &file));
-	fm_pins_leave(NULL);
+	fm_registered_leave(NULL);
 	place = join(&w.a);
 	CU_ASSERT_PTR_NULL(find(place, &file));
 	spin();
 	CU_ASSERT_EQUAL(w.a.lends, 0);
-	fm_pins_leave(place);
+	fm_registered_leave(place);
 	end();
 }
 
@@ -476,7 +476,7 @@ static void test_users_threads_hang(void)
 		.work = {.run = hanging_run, .done = hanging_done, .who = {.uid = 1000}}};
 	struct fm_buffer *b = buffer_of(1000);
 	struct fm_file *file = source(b);
-	struct fm_pin_place *place, *other;
+	struct fm_registered_place *place, *other;
 
 	CU_ASSERT_EQUAL(sem_init(&hang.until, 0, 0), 0);
 	begin_with(&real, 2, 100 * BYTES);
@@ -490,8 +490,8 @@ static void test_users_threads_hang(void)
 	await_worker(0, 1);
 	CU_ASSERT_PTR_NULL(find(other, file));
 	await_worker(1, 1);
-	fm_pins_leave(other);
-	fm_pins_leave(place);
+	fm_registered_leave(other);
+	fm_registered_leave(place);
 	CU_ASSERT_TRUE(becomes(&w.b.refs, 0));
 	CU_ASSERT_TRUE(becomes(&w.a.refs, 0));
 	CU_ASSERT_EQUAL(w.b.lends, 0);
@@ -505,12 +505,12 @@ static void test_users_threads_hang(void)
 /* Begins to lend it, and ends all connections before that is done. */
 static void leave_while_lending(struct fm_file *file)
 {
-	struct fm_pin_place *place = join(&w.a);
+	struct fm_registered_place *place = join(&w.a);
 	unsigned before = w.a.lends;
 
 	CU_ASSERT_PTR_NULL(find(place, file));
 	CU_ASSERT_TRUE(becomes(&w.a.lends, before + 1));
-	fm_pins_leave(place);
+	fm_registered_leave(place);
 	sem_post(w.a.until);
 }
 
@@ -522,7 +522,7 @@ static void test_gone_while_lending(void)
 {
 	struct fm_buffer *b = buffer();
 	struct fm_file *file = source(b);
-	struct fm_pin_place *place;
+	struct fm_registered_place *place;
 	sem_t until;
 
 	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
@@ -540,14 +540,14 @@ static void test_gone_while_lending(void)
 	await_worker(0, 0);
 	spin();
 	leave_while_lending(file);
-	fm_pins_stop(w.pins);
-	fm_pins_leave(place);
+	fm_registered_stop(w.registered);
+	fm_registered_leave(place);
 	place = join(&w.b);
 	CU_ASSERT_PTR_NULL(find(place, file));
 	spin();
 	close_file(file);
 	fm_buffer_unref(b);
-	fm_pins_leave(place);
+	fm_registered_leave(place);
 	end();
 	CU_ASSERT_TRUE(w.a.lends == 4 && w.a.on_loop == 1);
 	CU_ASSERT_TRUE(w.b.lends == 1 && w.b.on_loop == 1);
@@ -567,13 +567,13 @@ static void *lane(void *ctx)
 	struct conn c = { { &conn_ops }, ctx };
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		struct fm_pin_place *place = fm_pins_join(w.pins, &c.conn);
+		struct fm_registered_place *place = fm_registered_join(w.registered, &c.conn);
 		struct fm_buffer *own = i % 2 ? buffer() : fm_buffer_ref(shared[i / 2 % SHARED]);
 		struct fm_file *file = source(own);
 
 		fm_buffer_unref(own);
 		for (unsigned k = 0; k < i % 40; k++) {
-			const struct fm_region *r = fm_pin_find(place, file, now_ns);
+			const struct fm_region *r = fm_registered_find(place, file, now_ns);
 
 			if (r && ((const char *)r->memory)[BYTES - 1] != 7)
 				w.a.wrong++;
@@ -581,7 +581,7 @@ static void *lane(void *ctx)
 		}
 		if (i % 3)
 			close_file(file);
-		fm_pins_leave(place);
+		fm_registered_leave(place);
 		if (i % 3 == 0)
 			close_file(file);
 	}
@@ -623,4 +623,4 @@ static const struct fm_test tests[] = {
 	{"lanes, the worker and owners at the same time", test_many_threads},
 };
 
-FM_TEST_MAIN("pin", tests)
+FM_TEST_MAIN("registered", tests)
