@@ -433,6 +433,10 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, bool is_for
 		return fm_err_set(err, -ENOENT, "it was removed meanwhile; run it again");
 	if (!fm_hub_is_revision(revision) || fm_hub_source_parse(info.source, &source) < 0)
 		return fm_err_set(err, -EINVAL, "%.300s is no commit of a repository", info.source);
+	/* huggingface_hub looks for a ref before it looks for a commit */
+	if (!fm_hub_can_be(revision, source.name.revision))
+		return fm_err_set(err, -EINVAL, "%.300s is not the commit %s", info.source,
+				  revision);
 	pthread_mutex_lock(&h->lock);
 	ret = show(h, &s, is_for_another, err);
 	pthread_mutex_unlock(&h->lock);

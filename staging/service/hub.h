@@ -52,7 +52,7 @@ const char *fm_hub_home(const struct fm_hub *h);
 
 /*
  * The hub has that READY dataset, whose source is of a hub, and the revision leads to it. path: of
- * the snapshot.
+ * the snapshot. -EINVAL: the revision is a commit, and another one.
  *
  * is_for_another: another node asks for it, and nobody here does. Then what a READY dataset of
  * another store shows under that revision or commit stays, with -EEXIST, unless it is the same: a

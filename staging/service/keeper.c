@@ -206,6 +206,9 @@ static int show(struct order *o, const struct fm_cache_info *info)
 		submit(o, act_run, act_done);
 		return 0;
 	}
+	if (!fm_hub_can_be(o->keep.name, name->revision))
+		return fm_err_set(&o->err, -EINVAL, "%.100s is a commit, and not the one of %.100s",
+				  o->keep.name, info->name);
 	r.path_len = (size_t)snprintf(path, sizeof(path), "%s@%s", name->dir, o->keep.name);
 	return fm_request_start(o->keeper->o.engine, &r, asked, o, &o->err);
 }

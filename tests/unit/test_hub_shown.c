@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_staging fm_store fm_wire */
+/*
+ * test_hub_shown - what a node's hub says of the datasets in its cache, and what another node that
+ * brings datasets can make it say.
+ *
+ * The cache is a table here; its datasets are made as they lie on the disk.
+ */
+#define fm_cache_look	      table_look
+#define fm_cache_find_version table_find
+#include "staging/service/hub.c"
+
+#include "tests/fm_test.h"
+#include "tests/unit/remove_all.h"
+
+#define REPOSITORY "models--org--m"
+#define X "1111111111111111111111111111111111111111"
+#define Y "2222222222222222222222222222222222222222"
+#define Z "3333333333333333333333333333333333333333"
+#define BLOB "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define OTHER_BLOB "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+enum { TABLE = 8 };
+static struct fm_cache_info table[TABLE];	/* an id is the place and one */
+static char directory[] = "/tmp/fm-hub.XXXXXX";
+static struct fm_hub *hub;
+
+bool table_look(struct fm_cache *cache, uint64_t id, struct fm_cache_info *out)
+{
+	(void)cache;
+	if (id == 0 || id > TABLE || table[id - 1].state != FM_CACHE_READY)
+		return false;
+	*out = table[id - 1];
+	return true;
+}
+
+uint64_t table_find(struct fm_cache *cache, const struct fm_cache_key *version)
+{
+	(void)cache;
+	for (uint64_t i = 0; i < TABLE; i++)
+		if (table[i].state == FM_CACHE_READY &&
+		    memcmp(&table[i].version, version, sizeof(*version)) == 0)
+			return i + 1;
+	return 0;
+}
+
+static void setup(void)
+{
+	struct fm_err err;
+
+	strcpy(directory + sizeof(directory) - sizeof("XXXXXX"), "XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
+	memset(table, 0, sizeof(table));
+	CU_ASSERT_EQUAL_FATAL(fm_hub_new(NULL, directory, &hub, &err), 0);
+}
+
+static void teardown(void)
+{
+	fm_hub_free(hub);
+	remove_all(directory);
+}
+
+/* Makes a file or a link (with a target) of the cache, and the directories to it. */
+static void make(const char *path, const char *target)
+{
+	char part[FM_PATH_LEN_MAX + 1];
+	int fd;
+
+	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+		(void)snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+		(void)mkdirat(hub->root, part, 0755);
+	}
+	if (target) {
+		CU_ASSERT_EQUAL_FATAL(symlinkat(target, hub->root, path), 0);
+		return;
+	}
+	fd = openat(hub->root, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	close(fd);
+}
+
+/* A READY dataset: a store's copy of that commit, whose one file is that blob. */
+static uint64_t bring(const char *node, const char *commit, const char *blob)
+{
+	char version[FM_SHA256_HEX + 1], path[FM_PATH_LEN_MAX + 1], target[64];
+	struct fm_cache_info *info = table;
+	uint64_t id = 1;
+
+	while (info->state == FM_CACHE_READY) {
+		info++;
+		id++;
+	}
+	*info = (struct fm_cache_info){ .id = id, .state = FM_CACHE_READY, .name = "m" };
+	memset(info->version.bytes, (int)id, sizeof(info->version.bytes));
+	fm_sha256_hex(info->version.bytes, version);
+	(void)snprintf(path, sizeof(path), REPOSITORY "@%s", commit);
+	fm_hub_source(node, "s", path, info->source, sizeof(info->source));
+	(void)snprintf(path, sizeof(path), "ready/%s/m/" REPOSITORY "/blobs/%s", version, blob);
+	make(path, NULL);
+	(void)snprintf(path, sizeof(path), "ready/%s/m/" REPOSITORY "/trees/%s.json", version,
+		       commit);
+	make(path, NULL);
+	(void)snprintf(path, sizeof(path), "ready/%s/m/" REPOSITORY "/snapshots/%s/file", version,
+		       commit);
+	(void)snprintf(target, sizeof(target), "../../blobs/%s", blob);
+	make(path, target);
+	return id;
+}
+
+static int show_here(uint64_t id, const char *revision)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+	struct fm_err err;
+
+	return fm_hub_show(hub, id, revision, false, path, sizeof(path), &err);
+}
+
+static int show_for_another(uint64_t id, const char *revision)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+	struct fm_err err;
+
+	return fm_hub_show(hub, id, revision, true, path, sizeof(path), &err);
+}
+
+/* Whether the ref leads to that commit; NULL: whether there is none. */
+static bool is_ref(const char *revision, const char *commit)
+{
+	char path[FM_PATH_LEN_MAX + 1], now[FM_HUB_COMMIT_LEN + 1];
+	int ret;
+
+	(void)snprintf(path, sizeof(path), HOME "/" HUB "/" REPOSITORY "/refs/%s", revision);
+	ret = fm_hub_ref_read(hub->root, path, now);
+	return commit ? ret == 0 && strcmp(now, commit) == 0 : ret < 0;
+}
+
+/* Whose dataset a name of the repository in the hub leads to; 0: to none. */
+static uint64_t leads_to(const char *name)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+	struct fm_cache_key version;
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), HOME "/" HUB "/" REPOSITORY "/%s", name);
+	return fstatat(hub->root, path, &st, 0) == 0 && version_of(hub->root, path, &version)
+		       ? table_find(NULL, &version)
+		       : 0;
+}
+
+static void test_other_commit(void)
+{
+	uint64_t ours, theirs;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	theirs = bring("b", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(show_for_another(theirs, X), -EINVAL);
+	CU_ASSERT_EQUAL(show_here(theirs, X), -EINVAL);
+	CU_ASSERT_TRUE(is_ref(X, NULL));
+	CU_ASSERT_EQUAL(show_for_another(theirs, Y), 0);
+	CU_ASSERT_TRUE(is_ref(Y, NULL));	/* what is called so is the snapshot */
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), ours);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" Y), theirs);
+	teardown();
+}
+
+static const struct fm_test tests[] = {
+	{ "no ref is called like a commit", test_other_commit },
+};
+FM_TEST_MAIN("hub_shown", tests)
