@@ -7,9 +7,15 @@
  * dataset is a hub cache of its own: NAME/models--ORG--NAME/{blobs,snapshots}. The hub is nothing
  * but names beside it: snapshots/COMMIT is a link to the snapshot's directory in a READY dataset,
  * blobs/HASH one to a blob in any that has it, refs/REVISION a file with the commit. These appear
- * when the dataset is READY and held, the ref last; when it is gone the ref goes first. What the
- * hub says of a dataset that is not there is therefore never more than that it is not there. All
- * of it can be removed by hand while nobody stages: each request makes what it needs.
+ * when the dataset is READY (for a process of this node also held), the ref last; when it is gone
+ * the ref goes first. What the hub says of a dataset that is not there is therefore never more than
+ * that it is not there. All of it can be removed by hand while nobody stages: each request makes
+ * what it needs.
+ *
+ * Several datasets may have one commit, of several stores. The last that was asked for here is what
+ * snapshots/COMMIT leads to; .copies/COMMIT.VERSION is a link to another one that has the same.
+ * When the first goes, such a one takes its place in the next sweep, and the refs stay. Until then,
+ * for some seconds, the link leads nowhere.
  *
  * Workers, any of them at once; waits for the disk.
  */
@@ -54,10 +60,14 @@ const char *fm_hub_home(const struct fm_hub *h);
  * The hub has that READY dataset, whose source is of a hub, and the revision leads to it. path: of
  * the snapshot. -EINVAL: the revision is a commit, and another one.
  *
- * is_for_another: another node asks for it, and nobody here does. Then what a READY dataset of
- * another store shows under that revision or commit stays, with -EEXIST, unless it is the same: a
- * node that asks for what nobody here asked for cannot put its own bytes in the place of what users
- * here work with.
+ * is_for_another: another node asks for it, and nobody here does. It cannot put its own bytes in
+ * the place of what users here work with. A commit that a READY dataset of another store shows
+ * stays, with -EEXIST, unless that has the same; then it also stays, and only the ref is made. A
+ * ref to another commit stays, with -EEXIST, unless it was made for that store (hub_ref.h, which
+ * also says which refs another node may make at all).
+ *
+ * The same: the same names, which lead to blobs that are called by the same SHA-256 or, as git
+ * calls small files, SHA-1. Two blobs with one SHA-1 can be made by somebody who makes both.
  */
 int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, bool is_for_another,
 		char *path, size_t max, struct fm_err *err);

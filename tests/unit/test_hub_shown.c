@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* links: fm_staging fm_store fm_wire */
+/* links: fm_staging_service */
 /*
  * test_hub_shown - what a node's hub says of the datasets in its cache, and what another node that
  * brings datasets can make it say.
@@ -9,6 +9,8 @@
 #define fm_cache_look	      table_look
 #define fm_cache_find_version table_find
 #include "staging/service/hub.c"
+
+#include <sys/xattr.h>
 
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
@@ -107,6 +109,13 @@ static uint64_t bring(const char *node, const char *commit, const char *blob)
 	return id;
 }
 
+/* It is gone, as the next sweep sees. */
+static void evict(uint64_t id)
+{
+	table[id - 1].state = FM_CACHE_ABSENT;
+	fm_hub_sweep(hub);
+}
+
 static int show_here(uint64_t id, const char *revision)
 {
 	char path[FM_PATH_LEN_MAX + 1];
@@ -147,6 +156,12 @@ static uint64_t leads_to(const char *name)
 		       : 0;
 }
 
+/* Where the file system keeps no attributes, another node moves nothing. */
+static bool keeps_sources(void)
+{
+	return fsetxattr(hub->root, "user.fmove.test", "", 0, 0) == 0;
+}
+
 static void test_other_commit(void)
 {
 	uint64_t ours, theirs;
@@ -165,7 +180,183 @@ static void test_other_commit(void)
 	teardown();
 }
 
+/* Two steps by which a peer would have its own bytes under the names that users here work with. */
+static void test_same_then_other(void)
+{
+	uint64_t ours, same, other;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	same = bring("b", X, BLOB);
+	other = bring("b", Z, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(show_for_another(same, X), 0);
+	CU_ASSERT_EQUAL(show_for_another(same, "main"), 0);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), ours);
+	CU_ASSERT_EQUAL(leads_to("trees/" X ".json"), ours);
+	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
+	CU_ASSERT_TRUE(is_ref("main", X));
+	CU_ASSERT_EQUAL(show_for_another(other, "theirs"), 0);
+	CU_ASSERT_TRUE(is_ref("theirs", Z));
+	teardown();
+}
+
+static void test_copy_goes(void)
+{
+	uint64_t ours, same;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	same = bring("b", X, BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(show_for_another(same, "main"), 0);
+	evict(same);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), ours);
+	CU_ASSERT_TRUE(is_ref("main", X));
+	evict(ours);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), 0);
+	CU_ASSERT_TRUE(is_ref("main", NULL));
+	CU_ASSERT_EQUAL(faccessat(hub->root, HOME "/" HUB "/" REPOSITORY, F_OK, 0), -1);
+	teardown();
+}
+
+static void test_copy_stays(void)
+{
+	uint64_t ours, same, other;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	same = bring("b", X, BLOB);
+	other = bring("b", Z, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(show_for_another(same, X), 0);
+	evict(ours);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), same);
+	CU_ASSERT_EQUAL(leads_to("trees/" X ".json"), same);
+	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), same);
+	CU_ASSERT_TRUE(is_ref("main", X));
+	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
+	evict(same);
+	CU_ASSERT_TRUE(is_ref("main", NULL));
+	teardown();
+}
+
+/* Whose a branch is does not depend on what its commit leads to. */
+static void test_replaced_here(void)
+{
+	uint64_t ours, same, wrong, other;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	same = bring("b", X, BLOB);
+	wrong = bring("b", X, OTHER_BLOB);
+	other = bring("b", Z, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(show_here(same, "v2"), 0);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), same);
+	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(wrong, X), -EEXIST);
+	evict(same);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), ours);
+	CU_ASSERT_TRUE(is_ref("main", X));
+	teardown();
+}
+
+/* What was not the same does not take the place of what was shown. */
+static void test_other_bytes(void)
+{
+	uint64_t ours, wrong;
+
+	setup();
+	wrong = bring("b", X, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_for_another(wrong, "main"), 0);
+	ours = bring("t", X, BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), ours);
+	CU_ASSERT_EQUAL(show_for_another(wrong, "main"), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(wrong, "v2"), -EEXIST);
+	evict(ours);
+	CU_ASSERT_TRUE(is_ref("main", NULL));
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), 0);
+	teardown();
+}
+
+/* A source moves its own branches, but not one that somebody made here of another source. */
+static void test_own_branch(void)
+{
+	uint64_t old, new, ours;
+
+	setup();
+	old = bring("b", X, BLOB);
+	new = bring("b", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_for_another(old, "main"), 0);
+	CU_ASSERT_EQUAL(show_for_another(new, "main"), keeps_sources() ? 0 : -EEXIST);
+	CU_ASSERT_TRUE(is_ref("main", keeps_sources() ? Y : X));
+	ours = bring("t", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(show_for_another(old, "main"), -EEXIST);
+	CU_ASSERT_TRUE(is_ref("main", Y));
+	teardown();
+}
+
+/* Another node's names stand in the way of none, and those of a user here of none for long. */
+static void test_in_the_way(void)
+{
+	uint64_t ours, theirs;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	theirs = bring("b", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "main/x"), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "pr"), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "v1/x"), 0);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "v1"), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "v2"), 0);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "v2/x/y"), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "pr/1"), 0);
+	CU_ASSERT_TRUE(is_ref("v1/x", Y) && is_ref("v2", Y) && is_ref("pr/1", Y));
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(show_here(ours, "v1"), 0);
+	CU_ASSERT_EQUAL(show_here(ours, "v2/x/y"), 0);
+	CU_ASSERT_TRUE(is_ref("main", X) && is_ref("v1", X) && is_ref("v2/x/y", X));
+	teardown();
+}
+
+static void test_bounded(void)
+{
+	char revision[32];
+	uint64_t ours, theirs;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	theirs = bring("b", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "1/2/3/4/5/6/7/8"), 0);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "1/2/3/4/5/6/7/9/9"), -ENAMETOOLONG);
+	for (unsigned i = 1; i < FM_HUB_REFS_MAX; i++) {
+		(void)snprintf(revision, sizeof(revision), "a%u", i);
+		CU_ASSERT_EQUAL(show_for_another(theirs, revision), 0);
+	}
+	CU_ASSERT_EQUAL(show_for_another(theirs, "more"), -EDQUOT);
+	CU_ASSERT_TRUE(is_ref("more", NULL));
+	CU_ASSERT_EQUAL(show_for_another(theirs, "a1"), 0);	/* it is there */
+	CU_ASSERT_EQUAL(show_here(theirs, "more"), 0);
+	CU_ASSERT_EQUAL(show_here(ours, "1/2/3/4/5/6/7/8/9/10"), 0);
+	evict(theirs);
+	CU_ASSERT_TRUE(is_ref("a1", NULL) && is_ref("more", NULL));
+	CU_ASSERT_TRUE(is_ref("1/2/3/4/5/6/7/8/9/10", X));
+	teardown();
+}
+
 static const struct fm_test tests[] = {
 	{ "no ref is called like a commit", test_other_commit },
+	{ "another node that has the same commit replaces nothing, and moves no ref by it",
+	  test_same_then_other },
+	{ "what goes with another copy of a commit is that copy alone", test_copy_goes },
+	{ "a commit whose dataset goes leads to another copy", test_copy_stays },
+	{ "whose a ref is does not depend on which copy its commit leads to", test_replaced_here },
+	{ "a commit never leads to other bytes than it was led to here", test_other_bytes },
+	{ "a source moves its own branches, and no other one's", test_own_branch },
+	{ "another node's refs stand in the way of nobody's", test_in_the_way },
+	{ "refs that are made for other nodes are bounded", test_bounded },
 };
 FM_TEST_MAIN("hub_shown", tests)
