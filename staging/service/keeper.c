@@ -188,8 +188,9 @@ static void asked(void *ctx, const struct fm_request_result *r)
 }
 
 /*
- * Asks the node of the source which commit the revision is, with the user's rights. What a node
- * says that is not the source would be a way to lead a branch to any commit that is here.
+ * Asks the node of the source which commit the revision is. What a node says that is not the source
+ * would be a way to lead a branch to any commit that is here. A store of this node is asked with
+ * the rights of the peer, not of a user here whose number it says.
  */
 static int show(struct order *o, const struct fm_cache_info *info)
 {
@@ -197,7 +198,7 @@ static int show(struct order *o, const struct fm_cache_info *info)
 	const struct fm_hub_name *name = &o->source.name;
 	struct fm_request_opts r = { .verb = FM_VERB_LIST, .node = o->source.node,
 				     .store = o->source.store, .path = path, .after = "",
-				     .who = { NULL, o->keep.uid, (gid_t)o->keep.hold },
+				     .who = { o->peer, o->keep.uid, (gid_t)o->keep.hold },
 				     .timeout_ns = ANSWER_NS };
 
 	if (fm_hub_source_parse(info->source, &o->source) < 0)
