@@ -118,11 +118,21 @@ kill $job
 repository 3 same "$one"
 use 3
 ok fmove stage hf:org/same
+link=$(readlink "$dir/c/n3/cache/hf/hub/models--org--same/snapshots/$one")
 mv "$(store 3)/models--org--same" "$(store 2)/"
 touch "$(store 2)"/models--org--same/blobs/*	# downloaded at another time
 use 1
 ok fmove stage --nodes n1,n3 hf:org/same
 has 1 2 same "$one" main
+has 3 2 same "$one" main
+[ "$(readlink "$dir/c/n3/cache/hf/hub/models--org--same/snapshots/$one")" = "$link" ] || bad "n3: its own copy was replaced"
+
+# By that nobody has become the source of n3's main: another commit under it is refused.
+echo other >new; file 2 models--org--same "$two" config.json
+printf %s "$two" >"$(store 2)/models--org--same/refs/main"
+fmove stage --nodes n1,n3 hf:org/same >out 2>err
+[ $? -eq 3 ] && grep -q 'n3: failed: it is there, but not in its hub cache: main of models--org--same is from hf://n3:s/' err ||
+	bad "main, by way of the same: $(cat out err)"
 has 3 2 same "$one" main
 
 # Nobody waits for it: it is in the hubs all the same.
