@@ -235,6 +235,21 @@ static int note_copy(int repository, const char *commit, const struct fm_cache_k
 	return make_link(repository, COPIES, name, target);
 }
 
+/* Notes what the snapshot leads to now. */
+static int note_shown(int repository, const char *commit)
+{
+	char path[SNAPSHOT_MAX], target[FM_PATH_LEN_MAX + 1];
+	struct fm_cache_key version;
+	ssize_t len;
+
+	(void)snprintf(path, sizeof(path), SNAPSHOTS "/%.*s", FM_HUB_COMMIT_LEN, commit);
+	len = readlinkat(repository, path, target, sizeof(target) - 1);
+	if (len < 0 || !version_of(repository, path, &version))
+		return -EINVAL;
+	target[len] = '\0';
+	return note_copy(repository, commit, &version, target);
+}
+
 static bool is_copy_of(const char *name, const char *commit)
 {
 	return strncmp(name, commit, FM_HUB_COMMIT_LEN) == 0 && name[FM_HUB_COMMIT_LEN] == '.';
@@ -272,10 +287,9 @@ static int target_of(const struct show *s, const char *in, const char *name,
  */
 static int keep_copy(const struct fm_hub *h, int repository, const struct show *s)
 {
-	char path[SNAPSHOT_MAX], target[FM_PATH_LEN_MAX + 1], commit[FM_HUB_COMMIT_LEN + 1];
+	char path[SNAPSHOT_MAX], commit[FM_HUB_COMMIT_LEN + 1];
 	struct fm_cache_key version;
 	struct fm_cache_info info;
-	ssize_t len;
 
 	(void)snprintf(commit, sizeof(commit), "%.*s", FM_HUB_COMMIT_LEN, s->source->name.revision);
 	(void)snprintf(path, sizeof(path), SNAPSHOTS "/%s", commit);
@@ -287,11 +301,7 @@ static int keep_copy(const struct fm_hub *h, int repository, const struct show *
 		fm_hub_dir_each(repository, COPIES, forget_copy, commit);
 		return 0;
 	}
-	len = readlinkat(repository, path, target, sizeof(target) - 1);
-	if (len < 0)
-		return -errno;
-	target[len] = '\0';
-	return note_copy(repository, commit, &version, target);
+	return note_shown(repository, commit);
 }
 
 /* The names of the dataset appear, but for the ref. */
@@ -513,30 +523,46 @@ static bool repository_of(int dir, const char *name, char out[static FM_PATH_LEN
 struct sweep {
 	const struct fm_hub *h;
 	int repository;
-	bool is_less; /* a snapshot went */
+	bool is_less; /* a snapshot went, or another copy of one */
 };
 
 static void drop_copy(int dir, const char *name, void *ctx)
 {
-	const struct sweep *s = ctx;
+	struct sweep *s = ctx;
 
-	if (!is_there(s->h, dir, name))
-		(void)unlinkat(dir, name, 0);
+	if (is_there(s->h, dir, name))
+		return;
+	s->is_less = true;	/* names of blobs may lead to it */
+	(void)unlinkat(dir, name, 0);
 }
 
-/* A copy that is noted, of those whose datasets are here. */
+/* Whether a snapshot or copy leads to a dataset that somebody holds or pins: it does not go. */
+static bool is_needed(const struct fm_hub *h, int dir, const char *name)
+{
+	struct fm_cache_key version;
+	struct fm_cache_info info;
+
+	return version_of(dir, name, &version) &&
+	       fm_cache_look(h->cache, fm_cache_find_version(h->cache, &version), &info) &&
+	       info.holds + info.pins > 0;
+}
+
+/* A copy that is noted, of those whose datasets are here: one that is needed, if there is one. */
 struct copy {
+	const struct fm_hub *h;
 	const char *commit;
 	char name[COPY_MAX];	/* "": there is none */
+	bool is_needed;
 };
 
 static void find_copy(int dir, const char *name, void *ctx)
 {
 	struct copy *c = ctx;
 
-	(void)dir;
-	if (is_copy_of(name, c->commit) && strlen(name) < sizeof(c->name))
-		strcpy(c->name, name);
+	if (!is_copy_of(name, c->commit) || strlen(name) >= sizeof(c->name) || c->is_needed)
+		return;
+	strcpy(c->name, name);
+	c->is_needed = is_needed(c->h, dir, name);
 }
 
 static int take_copy(const struct sweep *s, int copies, const char *copy, int snapshots,
@@ -553,19 +579,22 @@ static int take_copy(const struct sweep *s, int copies, const char *copy, int sn
 }
 
 /*
- * Leads a snapshot whose dataset is gone to another one that has the same. False: there is none. If
- * it cannot be done now, the next sweep tries it again.
+ * Leads a snapshot to another dataset that has the same: if its own is gone to any, else to one
+ * that somebody needs, before its own goes. False: there is none. If it cannot be done now, the
+ * next sweep tries it again.
  */
-static bool lead_to_copy(const struct sweep *s, int snapshots, const char *commit)
+static bool lead_to_copy(const struct sweep *s, int snapshots, const char *commit, bool is_gone)
 {
-	struct copy c = { .commit = commit };
+	struct copy c = { .h = s->h, .commit = commit };
 	int copies, ret;
 
 	fm_hub_dir_each(s->repository, COPIES, find_copy, &c);
-	if (!c.name[0])
+	if (!c.name[0] || !(is_gone || c.is_needed))
 		return false;
 	copies = fm_hub_dir_open(s->repository, COPIES);
-	ret = copies < 0 ? copies : take_copy(s, copies, c.name, snapshots, commit);
+	ret = copies < 0 ? copies : is_gone ? 0 : note_shown(s->repository, commit);
+	if (ret == 0)
+		ret = take_copy(s, copies, c.name, snapshots, commit);
 	if (copies >= 0)
 		(void)close(copies);	/* a name that comes back leads to the same */
 	if (ret < 0)
@@ -574,15 +603,20 @@ static bool lead_to_copy(const struct sweep *s, int snapshots, const char *commi
 	return true;
 }
 
-static void drop_snapshot(int dir, const char *name, void *ctx)
+static void look_at_snapshot(int dir, const char *name, void *ctx)
 {
 	struct sweep *s = ctx;
 	char list[FM_NAME_LEN_MAX + 8];
 
-	if (!fm_hub_is_commit(name) || is_there(s->h, dir, name))
+	if (!fm_hub_is_commit(name))
 		return;
+	if (is_there(s->h, dir, name)) {
+		if (!is_needed(s->h, dir, name))
+			(void)lead_to_copy(s, dir, name, false);
+		return;
+	}
 	s->is_less = true;
-	if (lead_to_copy(s, dir, name))
+	if (lead_to_copy(s, dir, name, true))
 		return;
 	fm_hub_ref_drop(s->repository, name);
 	(void)snprintf(list, sizeof(list), "trees/%s.json", name);
@@ -628,7 +662,7 @@ static void sweep_repository(int hub, const char *name, void *ctx)
 	if (s.repository < 0)
 		return;
 	fm_hub_dir_each(s.repository, COPIES, drop_copy, &s);
-	fm_hub_dir_each(s.repository, SNAPSHOTS, drop_snapshot, &s);
+	fm_hub_dir_each(s.repository, SNAPSHOTS, look_at_snapshot, &s);
 	if (s.is_less || !s.h->is_swept) {
 		fm_hub_dir_each(s.repository, "blobs", drop_blob, &s);
 		fm_hub_dir_each(s.repository, SNAPSHOTS, make_blobs_again, &s);

@@ -13,9 +13,10 @@
  * what it needs.
  *
  * Several datasets may have one commit, of several stores. The last that was asked for here is what
- * snapshots/COMMIT leads to; .copies/COMMIT.VERSION is a link to another one that has the same.
- * When the first goes, such a one takes its place in the next sweep, and the refs stay. Until then,
- * for some seconds, the link leads nowhere.
+ * snapshots/COMMIT leads to; .copies/COMMIT.VERSION is a link to another one that has the same. The
+ * sweep leads to such a one if the first is gone, or if nobody holds or pins the first and somebody
+ * the other; the refs stay. Where the first goes between two sweeps the link leads nowhere until
+ * the second one.
  *
  * Workers, any of them at once; waits for the disk.
  */

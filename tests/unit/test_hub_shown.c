@@ -180,6 +180,53 @@ static void test_other_commit(void)
 	teardown();
 }
 
+/* Which copy is led to goes by who needs one, before the other one goes. */
+static void test_copy_needed(void)
+{
+	uint64_t ours, same;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	same = bring("b", X, BLOB);
+	table[ours - 1].holds = 1;
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(show_for_another(same, "main"), 0);
+	table[same - 1].holds = 1;
+	fm_hub_sweep(hub);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), ours);
+	table[ours - 1].holds = 0;
+	fm_hub_sweep(hub);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), same);
+	CU_ASSERT_EQUAL(leads_to("trees/" X ".json"), same);
+	table[same - 1].holds = 0;
+	table[ours - 1].pins = 1;
+	fm_hub_sweep(hub);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), ours);
+	table[ours - 1].pins = 0;
+	fm_hub_sweep(hub);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), ours);
+	CU_ASSERT_TRUE(is_ref("main", X));
+	teardown();
+}
+
+/* The blobs were named for the copy that goes, which the snapshot does not lead to. */
+static void test_blobs_of_copy(void)
+{
+	uint64_t ours, same;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	same = bring("b", X, BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	fm_hub_sweep(hub);
+	CU_ASSERT_EQUAL(show_here(same, "main"), 0);
+	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), ours);
+	evict(ours);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), same);
+	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), same);
+	teardown();
+}
+
 /* Two steps by which a peer would have its own bytes under the names that users here work with. */
 static void test_same_then_other(void)
 {
@@ -353,6 +400,8 @@ static const struct fm_test tests[] = {
 	  test_same_then_other },
 	{ "what goes with another copy of a commit is that copy alone", test_copy_goes },
 	{ "a commit whose dataset goes leads to another copy", test_copy_stays },
+	{ "a commit leads to the copy that somebody needs", test_copy_needed },
+	{ "names of blobs outlive the copy that they led to", test_blobs_of_copy },
 	{ "whose a ref is does not depend on which copy its commit leads to", test_replaced_here },
 	{ "a commit never leads to other bytes than it was led to here", test_other_bytes },
 	{ "a source moves its own branches, and no other one's", test_own_branch },
