@@ -340,6 +340,11 @@ static bool is_of_store(const char *source, const struct fm_hub_source *of)
 	       strcmp(other.store, of->store) == 0;
 }
 
+static bool is_own(const char *source, const void *ctx)
+{
+	return is_of_store(source, ctx);
+}
+
 static int refuse(const struct show *s, const char *whose, struct fm_err *err)
 {
 	return fm_err_set(err, -EEXIST,
@@ -401,7 +406,8 @@ static int check_snapshot(const struct fm_hub *h, int repository, const struct s
 
 	*is_there = false;
 	if (!is_shown(h, repository, s->source->name.revision, &now) ||
-	    (is_of_store(now.source, s->source) && !have_others(h, repository, s)))
+	    (is_of_store(now.source, s->source) && !have_others(h, repository, s) &&
+	     !fm_hub_ref_is_others(repository, s->source->name.revision, is_own, s->source)))
 		return 0;
 	*is_there = now.id && is_same(h, s->info, &now, &s->source->name);
 	return *is_there ? 0 : refuse(s, now.source, err);

@@ -63,9 +63,10 @@ const char *fm_hub_home(const struct fm_hub *h);
  *
  * is_for_another: another node asks for it, and nobody here does. It cannot put its own bytes in
  * the place of what users here work with. A commit that a READY dataset of another store shows
- * stays, with -EEXIST, unless that has the same; then it also stays, and only the ref is made. A
- * ref to another commit stays, with -EEXIST, unless it was made for that store (hub_ref.h, which
- * also says which refs another node may make at all).
+ * stays, with -EEXIST, unless that has the same; then it also stays, and only the ref is made. So
+ * does a commit that a ref of another store leads to. A ref to another commit stays, with -EEXIST,
+ * unless it was made for that store (hub_ref.h, which also says which refs another node may make
+ * at all).
  *
  * The same: the same names, which lead to blobs that are called by the same SHA-256 or, as git
  * calls small files, SHA-1. Two blobs with one SHA-1 can be made by somebody who makes both.
@@ -73,7 +74,10 @@ const char *fm_hub_home(const struct fm_hub *h);
 int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, bool is_for_another,
 		char *path, size_t max, struct fm_err *err);
 
-/* To be called every few seconds: what leads to datasets that are gone is removed. */
+/*
+ * To be called every few seconds: what leads to datasets that are gone is removed, or led to
+ * others.
+ */
 void fm_hub_sweep(struct fm_hub *h);
 
 /*

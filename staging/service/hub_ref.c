@@ -14,11 +14,11 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/store/hub.h"
-#include "staging/cache_limits.h"
 #include "staging/service/hub_dir.h"
 
 #define REFS "refs"
 #define SOURCE "user.fmove.source"
+#define SOURCE_MAX 512	/* more than a source of a hub has; this is on the stack of each level */
 
 /* ---- what is there ---- */
 
@@ -47,18 +47,34 @@ bool fm_hub_ref_look(int repository, const char *revision, char commit[FM_HUB_CO
 
 struct count {
 	const char *commit;
+	bool (*is_own)(const char *source, const void *ctx);	/* NULL: all are counted */
+	const void *ctx;
 	unsigned refs;
 };
 
 static void count_ref(int dir, const char *name, void *ctx)
 {
-	char commit[FM_HUB_COMMIT_LEN + 1];
+	char commit[FM_HUB_COMMIT_LEN + 1], source[SOURCE_MAX];
 	struct count *c = ctx;
 
-	if (fm_hub_ref_read(dir, name, commit) == 0)
-		c->refs += strcmp(commit, c->commit) == 0;
-	else
+	if (fm_hub_ref_read(dir, name, commit) < 0) {
 		fm_hub_dir_each(dir, name, count_ref, c);
+		return;
+	}
+	if (strcmp(commit, c->commit) != 0)
+		return;
+	if (c->is_own)
+		read_source(dir, name, source, sizeof(source));
+	c->refs += !c->is_own || !c->is_own(source, c->ctx);
+}
+
+bool fm_hub_ref_is_others(int repository, const char *commit,
+			  bool (*is_own)(const char *source, const void *ctx), const void *ctx)
+{
+	struct count c = { .commit = commit, .is_own = is_own, .ctx = ctx };
+
+	fm_hub_dir_each(repository, REFS, count_ref, &c);
+	return c.refs > 0;
 }
 
 /* ---- what another node may make ---- */
@@ -172,7 +188,7 @@ static int open_parts(int repository, const char *revision, bool may_replace, co
 int fm_hub_ref_make(int repository, const char *revision, const char *commit, const char *source,
 		    bool is_for_another)
 {
-	char now[FM_HUB_COMMIT_LEN + 1], whose[FM_CACHE_SOURCE_MAX + 1];
+	char now[FM_HUB_COMMIT_LEN + 1], whose[SOURCE_MAX];
 	const char *name;
 	struct stat st;
 	int dir, ret;

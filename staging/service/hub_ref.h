@@ -29,6 +29,10 @@ struct fm_err;
 bool fm_hub_ref_look(int repository, const char *revision, char commit[FM_HUB_COMMIT_LEN + 1],
 		     char *source, size_t max);
 
+/* Whether a ref to the commit has a source that is not is_own(source, ctx). "": it is not known. */
+bool fm_hub_ref_is_others(int repository, const char *commit,
+			  bool (*is_own)(const char *source, const void *ctx), const void *ctx);
+
 /*
  * Whether another node may make that ref, as far as its name goes and how many there are. -EEXIST:
  * a ref is in the way. -ENAMETOOLONG: too many parts. -EDQUOT: too many refs to that commit.

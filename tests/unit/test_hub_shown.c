@@ -269,11 +269,12 @@ static void test_copy_goes(void)
 
 static void test_copy_stays(void)
 {
-	uint64_t ours, same, other;
+	uint64_t ours, same, wrong, other;
 
 	setup();
 	ours = bring("t", X, BLOB);
 	same = bring("b", X, BLOB);
+	wrong = bring("b", X, OTHER_BLOB);
 	other = bring("b", Z, OTHER_BLOB);
 	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
 	CU_ASSERT_EQUAL(show_for_another(same, X), 0);
@@ -283,8 +284,11 @@ static void test_copy_stays(void)
 	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), same);
 	CU_ASSERT_TRUE(is_ref("main", X));
 	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(wrong, X), -EEXIST);	/* main leads there */
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), same);
 	evict(same);
 	CU_ASSERT_TRUE(is_ref("main", NULL));
+	CU_ASSERT_EQUAL(show_for_another(wrong, X), 0);		/* nothing does */
 	teardown();
 }
 
@@ -331,12 +335,15 @@ static void test_other_bytes(void)
 /* A source moves its own branches, but not one that somebody made here of another source. */
 static void test_own_branch(void)
 {
-	uint64_t old, new, ours;
+	uint64_t old, more, new, ours;
 
 	setup();
 	old = bring("b", X, BLOB);
 	new = bring("b", Y, OTHER_BLOB);
 	CU_ASSERT_EQUAL(show_for_another(old, "main"), 0);
+	more = bring("b", X, OTHER_BLOB);	/* downloaded further, say */
+	CU_ASSERT_EQUAL(show_for_another(more, "main"), keeps_sources() ? 0 : -EEXIST);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), keeps_sources() ? more : old);
 	CU_ASSERT_EQUAL(show_for_another(new, "main"), keeps_sources() ? 0 : -EEXIST);
 	CU_ASSERT_TRUE(is_ref("main", keeps_sources() ? Y : X));
 	ours = bring("t", Y, OTHER_BLOB);
