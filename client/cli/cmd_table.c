@@ -2,8 +2,8 @@
 /*
  * cmd_table - every verb of fmove. Each one's options stand in its own file. See cmd.h.
  *
- * It is compiled twice. In the program `fmove` (FM_WITHOUT_FULL) a verb that needs more than the daemon's
- * answer, and with it large libraries, is one of `fmove-full`: see full.h.
+ * It is compiled twice. In the program `fmove` (FM_WITHOUT_FULL) a verb that needs more than the
+ * daemon's answer, and with it large libraries, is one of `fmove-full`: see full.h.
  */
 #include "client/cli/cmd.h"
 

@@ -585,8 +585,8 @@ static void plan_invites(struct fm_run *run)
 
 /*
  * Whether the run is over. Nodes that are here and have not refused are waited for, however long it
- * takes. A new coordinator may not have heard of all requests: it waits a moment, unless it knows of
- * one whose nodes all have it.
+ * takes. A new coordinator may not have heard of all requests: it waits a moment, unless it knows
+ * of one whose nodes all have it.
  */
 static bool is_done(const struct fm_run *run)
 {

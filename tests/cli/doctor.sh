@@ -58,7 +58,8 @@ has "\"stores\":{\"unknown\":\"$dir/nothing: No such file" saved
 # Nothing is opened for writing but the file that it was told to write.
 if command -v strace >/dev/null; then
 	calls=openat,open,creat,mkdir,mkdirat,unlink,rename,renameat2,sendto
-	strace -f -o trace -e trace=$calls fmove doctor --config "$conf" >out 2>&1
+	# Which looks for leaks it counts in a file, which is the test's own.
+	strace -f -o trace -e trace=$calls env -u FM_LEAKS fmove doctor --config "$conf" >out 2>&1
 	grep -E 'O_(WRONLY|RDWR|CREAT)|mkdir|unlink|rename' trace |
 		grep -v -e ENOENT -e /dev/infiniband >writes && bad "it writes: $(head -n 3 writes)"
 	grep -oE 'RTM_[A-Z]+|nlmsg_type=0x[0-9a-f]+' trace |
