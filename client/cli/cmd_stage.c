@@ -90,8 +90,7 @@ static void progress(void *ctx, const char *phase, uint64_t bytes, uint64_t size
 	struct stage *s = ctx;
 
 	/* With the listing it is known that the caller may have it. */
-	if (s->is_detached && strcmp(phase, "listing") != 0 &&
-	    strcmp(phase, "looking for it") != 0) {
+	if (s->is_detached && strcmp(phase, "listing") != 0) {
 		s->is_left = true;
 		fm_interrupt_raise();
 	}
@@ -266,19 +265,6 @@ static int end_left(const struct stage *s, const char *source)
 	return fm_stdout_end("stage", FM_EXIT_DONE);
 }
 
-/* Only the caller can read what is in his own hub cache; he can put it where the nodes find it. */
-static void add_own(const struct stage *s, struct fmove_error *why)
-{
-	char own[FMOVE_PATH_MAX + 1];
-	size_t len = strlen(why->text);
-
-	if (fm_stage_source_is_own(&s->source, own, sizeof(own)))
-		(void)snprintf(why->text + len, sizeof(why->text) - len,
-			       "; %.200s has it, which is yours alone: \"fmove put -r\" of its %s "
-			       "(and the blobs beside it, if there are) into such a store",
-			       own, s->source.hub.dir);
-}
-
 static int fail(struct stage *s, struct fmove_error *why)
 {
 	char text[FM_ASK_NAME_TEXT_MAX];
@@ -291,9 +277,6 @@ static int fail(struct stage *s, struct fmove_error *why)
 		return end_left(s, text);
 	if (fm_is_interrupted() && !s->is_here)
 		say_left(s, why);
-	/* no node has it, or one that cannot be asked may have it */
-	if (why->code == -ENOENT || fm_api_exit(why->code) == FM_EXIT_UNREACHABLE)
-		add_own(s, why);
 	status = fm_ask_fail("stage", text, why);
 	if (!s->is_json)
 		return status;
@@ -354,33 +337,21 @@ static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args
 	return false;
 }
 
-static int request(struct stage *s, struct fmove *c, struct fmove_dataset *d, bool *is_fetched,
-		   struct fmove_error *why)
-{
-	struct fmove_name name = fm_name_parts(&s->source.name);
-
-	return s->source.repository
-		       ? fmove_stage_hub(c, s->source.hub.dir, s->source.hub.revision, &s->opts, d,
-					 s->hf_home, is_fetched, why)
-		       : fmove_stage(c, &name, &s->opts, d, is_fetched, why);
-}
-
 /* Stages on several nodes, and prints this node's path, which is what a program reads. */
 static int stage_nodes(struct stage *s, struct fmove *c)
 {
+	struct fmove_name name = fm_name_parts(&s->source.name);
 	char bytes[FM_SHOW_MAX];
 	struct fmove_dataset d = {.struct_size = sizeof(d)};
 	struct fmove_error why;
 	bool is_fetched;
-	int ret = request(s, c, &d, &is_fetched, &why), status;
+	int ret = fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why), status;
 
 	fmove_close(c);
 	if (ret < 0)
 		return fail(s, &why);
 	fm_say("%u of %u nodes have it; %s read from the source", s->ready, s->ready + s->failed,
 	       fm_show_bytes(s->read, bytes));
-	if (s->source.repository && d.path[0])
-		fm_say("HF_HOME=%s", s->hf_home);
 	ret = finish(s, &d, &why);
 	status = ret < 0 ? fm_ask_fail("stage", NULL, &why) : status_of(s);
 	if (s->is_json) {
@@ -392,8 +363,6 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 			fm_jw_bool(&s->w, "warm", s->use.is_warm);
 		if (d.is_same_disk)
 			fm_jw_text(&s->w, "warning", same_disk);
-		if (s->source.repository && d.path[0])
-			fm_jw_name(&s->w, "hf_home", s->hf_home, strlen(s->hf_home));
 		fm_jw_u64(&s->w, "exit", (uint64_t)status);
 		if (ret < 0)
 			fm_ask_error_json(&s->w, &why);
@@ -412,11 +381,15 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 
 static int stage(struct stage *s, struct fmove *c)
 {
+	struct fmove_name name = fm_name_parts(&s->source.name);
 	char bytes[FM_SHOW_MAX];
 	struct fmove_dataset d = {.struct_size = sizeof(d)};
 	struct fmove_error why;
 	bool is_fetched;
-	int ret = request(s, c, &d, &is_fetched, &why);
+	int ret = s->source.repository
+			  ? fmove_stage_hub(c, s->source.hub.dir, s->source.hub.revision, &s->opts,
+					    &d, s->hf_home, &is_fetched, &why)
+			  : fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why);
 
 	fmove_close(c);
 	if (ret < 0)
@@ -469,6 +442,8 @@ static int check_args(struct stage *s, struct fm_args *args)
 				fm_stage_use_option(&s->use));
 	if (s->use.command && s->is_json)
 		return fm_usage(args, "--json: standard output is the command's");
+	if (is_hub && s->opts.nodes)
+		return fm_usage(args, "--nodes: hf:ORG/NAME is staged by each node for itself");
 	if (is_hub && s->opts.check == FMOVE_UNASKED)
 		return fm_usage(args, "--check none: a hub's node says what commit it is");
 	return fm_stage_source_check(&s->source, args, s->opts.name);

@@ -54,14 +54,6 @@ uint64_t fm_hub_view_bytes(const struct fm_hub_view *v);	/* of its files */
 /* The repository's own names of blobs, one after the other, and NULL: DIR/blobs/HASH. */
 const char *fm_hub_view_blob(const struct fm_hub_view *v, size_t *at);
 
-/*
- * Whether two views of one commit, each below its root, say the same: the same names, which lead to
- * blobs that are called by the same hashes. Whoever compared these with the blobs knows that all
- * bytes are the same. A snapshot with anything else in it is like no other one.
- */
-bool fm_hub_view_is_same(int root, const struct fm_hub_view *v, int other_root,
-			 const struct fm_hub_view *other);
-
 /* ---- of a store: the path is KIND--ORG--NAME@REVISION ---- */
 
 /* A directory with one entry, the commit. */

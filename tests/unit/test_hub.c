@@ -114,64 +114,8 @@ static void test_budget(void)
 	teardown();
 }
 
-#define SNAPSHOT REPOSITORY "/snapshots/" COMMIT
-#define HASH	 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define HASH_TWO "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-
-/* A hub cache whose snapshot has f, which leads to that, and d/g, which leads to HASH. */
-static int make_hub(const char *leads)
-{
-	setup();
-	CU_ASSERT_EQUAL_FATAL(mkdirat(root, REPOSITORY "/blobs", 0755), 0);
-	make_file(root, REPOSITORY "/blobs/" HASH);
-	make_file(root, REPOSITORY "/blobs/" HASH_TWO);
-	make_file(root, REPOSITORY "/blobs/name");
-	CU_ASSERT_EQUAL_FATAL(mkdirat(root, SNAPSHOT "/d", 0755), 0);
-	CU_ASSERT_EQUAL_FATAL(symlinkat("../../../blobs/" HASH, root, SNAPSHOT "/d/g"), 0);
-	if (leads[0]) {
-		CU_ASSERT_EQUAL_FATAL(symlinkat(leads, root, SNAPSHOT "/f"), 0);
-	} else {
-		make_file(root, SNAPSHOT "/f");
-	}
-	return root;
-}
-
-/* Whether snapshots whose f leads there are the same. */
-static bool are_same(const char *leads, const char *others)
-{
-	struct fm_hub_view *v = NULL, *w = NULL;
-	char first[sizeof(cache)];
-	struct fm_err err;
-	int fd = make_hub(leads), other;
-	bool is_it;
-
-	strcpy(first, cache);
-	other = make_hub(others);
-	CU_ASSERT_EQUAL(fm_hub_view(fd, REPOSITORY, COMMIT, &v, &err), 0);
-	CU_ASSERT_EQUAL(fm_hub_view(other, REPOSITORY, COMMIT, &w, &err), 0);
-	is_it = v && w && fm_hub_view_is_same(fd, v, other, w);
-	fm_hub_view_free(v);
-	fm_hub_view_free(w);
-	teardown();
-	close(fd);
-	remove_all(first);
-	return is_it;
-}
-
-static void test_same(void)
-{
-	CU_ASSERT_TRUE(are_same("../../blobs/" HASH, "../../blobs/" HASH));
-	CU_ASSERT_TRUE(are_same("../../blobs/" HASH_TWO, "../../blobs/" HASH_TWO));
-	CU_ASSERT_FALSE(are_same("../../blobs/" HASH, "../../blobs/" HASH_TWO));
-	/* what no name says anything of */
-	CU_ASSERT_FALSE(are_same("../../blobs/name", "../../blobs/name"));
-	CU_ASSERT_FALSE(are_same("", ""));
-	CU_ASSERT_FALSE(are_same("../../blobs/" HASH, ""));
-}
-
 static const struct fm_test tests[] = {
 	{ "a snapshot that is very deep is refused", test_depth },
 	{ "its names are taken from the budget", test_budget },
-	{ "two that say the same are told from others", test_same },
 };
 FM_TEST_MAIN("hub", tests)
