@@ -265,6 +265,19 @@ static int end_left(const struct stage *s, const char *source)
 	return fm_stdout_end("stage", FM_EXIT_DONE);
 }
 
+/* Only the caller can read what is in his own hub cache; he can put it where the nodes find it. */
+static void add_own(const struct stage *s, struct fmove_error *why)
+{
+	char own[FMOVE_PATH_MAX + 1];
+	size_t len = strlen(why->text);
+
+	if (fm_stage_source_is_own(&s->source, own, sizeof(own)))
+		(void)snprintf(why->text + len, sizeof(why->text) - len,
+			       "; %.200s has it, which is yours alone: \"fmove put -r\" of its %s "
+			       "(and its blobs, if there are) into such a store",
+			       own, s->source.hub.dir);
+}
+
 static int fail(struct stage *s, struct fmove_error *why)
 {
 	char text[FM_ASK_NAME_TEXT_MAX];
@@ -277,6 +290,8 @@ static int fail(struct stage *s, struct fmove_error *why)
 		return end_left(s, text);
 	if (fm_is_interrupted() && !s->is_here)
 		say_left(s, why);
+	if (why->code == -ENOENT)
+		add_own(s, why);
 	status = fm_ask_fail("stage", text, why);
 	if (!s->is_json)
 		return status;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/cli/ask.h"
 #include "mover/base/err.h"
@@ -126,6 +127,46 @@ int fm_stage_source_find(struct fm_stage_source *s, struct fmove *c, const char 
 	if (text[0] == '/')
 		return name_path(s, c, text, status);
 	return strchr(text, ':') ? 0 : name_here(s, c, text, status);
+}
+
+/* Where huggingface_hub looks, in its order. */
+static bool find_own_cache(char *out, size_t cap)
+{
+	static const struct {
+		const char *variable, *below;
+	} places[] = {
+		{"HF_HUB_CACHE", ""},
+		{"HUGGINGFACE_HUB_CACHE", ""},
+		{"HF_HOME", "/hub"},
+		{"XDG_CACHE_HOME", "/huggingface/hub"},
+		{"HOME", "/.cache/huggingface/hub"},
+	};
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		const char *at = getenv(places[i].variable);
+		int len = at ? snprintf(out, cap, "%s%s", at, places[i].below) : 0;
+
+		if (at && at[0])
+			return len > 0 && (size_t)len < cap;
+	}
+	return false;
+}
+
+bool fm_stage_source_is_own(const struct fm_stage_source *s, char *out, size_t cap)
+{
+	static const char *const in[] = {"refs", "snapshots"};
+	char path[PATH_MAX];
+
+	if (!s->repository || !find_own_cache(out, cap))
+		return false;
+	for (unsigned i = 0; i < 2; i++) {
+		int len = snprintf(path, sizeof(path), "%s/%s/%s/%s", out, s->hub.dir, in[i],
+				   s->hub.revision);
+
+		if (len > 0 && (size_t)len < sizeof(path) && access(path, F_OK) == 0)
+			return true;
+	}
+	return false;
 }
 
 const char *fm_stage_source_short(const struct fm_stage_source *s)

@@ -33,6 +33,12 @@ int fm_stage_source_check(struct fm_stage_source *s, const struct fm_args *args,
 /* What only the daemon knows: this node's name, the store of a path. -1: said, *status is set. */
 int fm_stage_source_find(struct fm_stage_source *s, struct fmove *c, const char *text, int *status);
 
+/*
+ * Whether the caller's own hub cache, as huggingface_hub finds it in the environment, has something
+ * of that repository and revision. out: where that cache is.
+ */
+bool fm_stage_source_is_own(const struct fm_stage_source *s, char *out, size_t cap);
+
 /* What is said of it: short, while it comes; all of it. */
 const char *fm_stage_source_short(const struct fm_stage_source *s);
 void fm_stage_source_text(const struct fm_stage_source *s, char *out, size_t cap);

@@ -149,6 +149,30 @@ done
 no 1 'no hub cache of any node has models--org--nowhere@main; asked: n1:s, n2:s' fmove stage hf:org/nowhere
 no 1 'no hub cache.*models--org--old@nowhere' fmove stage hf:org/old@nowhere
 
+# What only the caller's own cache has: it is said how it gets into a store, and so it does, in both layouts; a put keeps the links.
+mkdir own
+for name in "$old" "$new"; do
+	cp -a "$from/$name" "own/${name/--org--/--me--}"
+done
+cp -a "$from/blobs" own
+find own -type f -exec touch {} +
+no 1 'asked: n1:s' env HF_HUB_CACHE="$PWD/own" fmove stage hf:me/nowhere
+! grep -q 'yours alone' err || bad "what nobody has is the caller's: $(cat err)"
+no 1 "no hub cache of any node has models--me--old@main.*$PWD/own has it, which is yours alone: \"fmove put -r\" of its models--me--old " \
+	env HF_HUB_CACHE="$PWD/own" fmove stage hf:me/old
+mkdir -p home/.cache/huggingface
+ln -s "$PWD/own" home/.cache/huggingface/hub
+no 1 'hub has it, which is yours alone' env -u HF_HUB_CACHE -u HF_HOME -u XDG_CACHE_HOME -u HUGGINGFACE_HUB_CACHE HOME="$PWD/home" \
+	fmove stage "hf:datasets/me/new@$three"
+for name in models--me--old datasets--me--new; do
+	ok fmove put -r "own/$name" "n2:s/$name"
+done
+ok fmove put -r --update own/blobs n2:s/blobs
+[ "$(held hf:me/old)" = "$hub/models--me--old/snapshots/$two" ] || bad "the caller's own, put: $(cat err)"
+diff -r "own/models--me--old/snapshots/$two" "$hub/models--me--old/snapshots/$two" || bad "the caller's own differs"
+[ "$(held hf:datasets/me/new)" = "$hub/datasets--me--new/snapshots/$three" ] || bad "the caller's own, of the newer layout: $(cat err)"
+diff -r "own/datasets--me--new/snapshots/$three" "$hub/datasets--me--new/snapshots/$three" || bad "the caller's own, of the newer layout, differs"
+
 hostile=models--org--hostile
 # made NAME: a whole repository again.
 made() {
