@@ -131,6 +131,11 @@ bool fm_hub_is_commit(const char *text)
 	       text[FM_HUB_COMMIT_LEN] == '\0';
 }
 
+bool fm_hub_can_be(const char *revision, const char *commit)
+{
+	return !fm_hub_is_commit(revision) || strcmp(revision, commit) == 0;
+}
+
 int fm_hub_ref_parse(const char *bytes, size_t len, char commit[FM_HUB_COMMIT_LEN + 1])
 {
 	while (len > 0 && strchr(" \t\r\n", bytes[0]) && bytes[0]) {

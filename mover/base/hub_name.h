@@ -33,6 +33,12 @@ int fm_hub_path_parse(const char *path, struct fm_hub_name *out);
 /* 40 lower-case hexadecimal digits, and nothing else. */
 bool fm_hub_is_commit(const char *text);
 
+/*
+ * Whether a revision can be that commit. A commit is itself and no other one, whatever somebody
+ * says of it; a branch or a tag can be any.
+ */
+bool fm_hub_can_be(const char *revision, const char *commit);
+
 /* What a file of refs holds: a commit, with blanks around it. -EBADMSG. */
 int fm_hub_ref_parse(const char *bytes, size_t len, char commit[FM_HUB_COMMIT_LEN + 1]);
 

@@ -18,6 +18,7 @@
 struct find {
 	struct fm_engine *engine;
 	char path[FM_HUB_DIR_MAX + FM_HUB_REVISION_MAX + 2];
+	char revision[FM_HUB_REVISION_MAX + 1];
 	struct fm_who who;
 	unsigned probes;		/* that are under way */
 	bool has_asked_peers;
@@ -130,6 +131,12 @@ static void give_up(struct probe *p, const struct fm_err *why)
 
 /* ---- one store ---- */
 
+/* A node that says of a commit that it is another one lies. */
+static bool is_answer(const struct find *f, const char *commit)
+{
+	return fm_hub_is_commit(commit) && fm_hub_can_be(f->revision, commit);
+}
+
 static void listed(void *ctx, const struct fm_request_result *r)
 {
 	struct probe *p = ctx;
@@ -140,7 +147,7 @@ static void listed(void *ctx, const struct fm_request_result *r)
 		end_probe(p);
 		return;
 	}
-	if (r->code == 0 && r->count == 1 && fm_hub_is_commit(r->entries[0].name)) {
+	if (r->code == 0 && r->count == 1 && is_answer(f, r->entries[0].name)) {
 		(void)snprintf(f->found.node, sizeof(f->found.node), "%s", p->node);
 		(void)snprintf(f->found.store, sizeof(f->found.store), "%s", p->store);
 		memcpy(f->found.commit, r->entries[0].name, sizeof(f->found.commit));
@@ -237,6 +244,7 @@ int fm_hub_find(struct fm_engine *engine, const struct fm_hub_name *name, const 
 	f->who = *who;
 	f->done = done;
 	f->ctx = ctx;
+	(void)snprintf(f->revision, sizeof(f->revision), "%s", name->revision);
 	(void)snprintf(f->path, sizeof(f->path), "%s@%s", name->dir, name->revision);
 	ret = start_probe(f, engine->name, err);
 	if (ret < 0)

@@ -4,7 +4,8 @@
  *
  * This node's stores are asked first, then those of all peers at once, each peer one store after
  * the other: a list of KIND--ORG--NAME@REVISION names the commit, and a store that is no hub has no
- * such name. The first that has it whole is the answer. Control thread.
+ * such name. The first that has it whole is the answer. One that says of a commit that it is
+ * another one is passed over. Control thread.
  */
 #ifndef FM_STAGE_HUB_FIND_H
 #define FM_STAGE_HUB_FIND_H

@@ -16,6 +16,7 @@ static struct {
 	bool is_waiting;
 } asked;
 static unsigned requests;
+static const char *commit;	/* that each store names; NULL: none has anything */
 
 int answer_later(struct fm_engine *engine, const struct fm_request_opts *o,
 		 void (*done)(void *ctx, const struct fm_request_result *r), void *ctx,
@@ -31,21 +32,61 @@ int answer_later(struct fm_engine *engine, const struct fm_request_opts *o,
 	return 0;
 }
 
-/* Names a store behind the last one, which may be read and has nothing. */
+/* Names a store behind the last one, which may be read. */
 static void answer(void)
 {
 	struct fm_space_page page = { .space.may_read = true };
 	struct fm_request_result r = { .code = 0, .page = &page };
+	struct fm_entry entry = { .whole = 0 };
 	char name[32];
 
 	requests++;
 	(void)snprintf(name, sizeof(name), "s%09u", requests);
 	asked.is_waiting = false;
-	if (asked.o.verb == FM_VERB_LIST)
+	(void)snprintf(entry.name, sizeof(entry.name), "%s", commit ? commit : "");
+	r.entries = &entry;
+	if (asked.o.verb == FM_VERB_LIST && commit)
+		r.count = 1;
+	else if (asked.o.verb == FM_VERB_LIST)
 		r.code = -ENOENT;
 	else
 		r.store = name;
 	asked.done(asked.ctx, &r);
+}
+
+static void found_it(void *ctx, const struct fm_hub_found *found)
+{
+	*(struct fm_hub_found *)ctx = *found;
+}
+
+/* What is found of a revision, when each store says that it is the commit. */
+static struct fm_hub_found find(const char *revision, const char *says)
+{
+	struct fm_hub_name name = { .dir = "models--org--name" };
+	const struct fm_who who = { .uid = 1 };
+	struct fm_engine engine = { .name = "n1" };
+	struct fm_hub_found found = { .node = "" };
+	struct fm_err err;
+
+	(void)snprintf(name.revision, sizeof(name.revision), "%s", revision);
+	fm_list_init(&engine.peers);
+	commit = says;
+	CU_ASSERT_EQUAL_FATAL(fm_hub_find(&engine, &name, &who, found_it, &found, &err), 0);
+	while (asked.is_waiting)
+		answer();
+	commit = NULL;
+	return found;
+}
+
+static void test_other_commit(void)
+{
+	static const char one[] = "1111111111111111111111111111111111111111";
+	static const char two[] = "2222222222222222222222222222222222222222";
+
+	CU_ASSERT_STRING_EQUAL(find("main", two).commit, two);
+	CU_ASSERT_STRING_EQUAL(find(two, two).commit, two);
+	CU_ASSERT_EQUAL(find(one, two).err.code, -ENOENT);
+	requests = 0;
 }
 
 static void found_none(void *ctx, const struct fm_hub_found *found)
@@ -71,6 +112,7 @@ static void test_endless_stores(void)
 }
 
 static const struct fm_test tests[] = {
+	{ "a node that says of a commit that it is another one is passed over", test_other_commit },
 	{ "a node that names stores without end is asked no more", test_endless_stores },
 };
 

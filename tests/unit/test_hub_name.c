@@ -118,11 +118,23 @@ static void test_links(void)
 	CU_ASSERT_EQUAL(fm_hub_link("r", "abcdefgh", out, sizeof(out)), -ENAMETOOLONG);
 }
 
+static void test_can_be(void)
+{
+	static const char one[] = "1111111111111111111111111111111111111111";
+	static const char two[] = "2222222222222222222222222222222222222222";
+
+	CU_ASSERT_TRUE(fm_hub_can_be("main", one));
+	CU_ASSERT_TRUE(fm_hub_can_be("1111111", two));
+	CU_ASSERT_TRUE(fm_hub_can_be(one, one));
+	CU_ASSERT_FALSE(fm_hub_can_be(one, two));
+}
+
 static const struct fm_test tests[] = {
 	{ "what people say", test_names },
 	{ "what is no repository", test_bad_names },
 	{ "what a store is asked for", test_paths },
 	{ "refs", test_refs },
+	{ "a commit is itself alone", test_can_be },
 	{ "links", test_links },
 };
 FM_TEST_MAIN("hub_name", tests)
