@@ -70,7 +70,7 @@ def save_by_fmove(saver, state, to):
 
 
 def save_by_dcp(state, **how):
-    if not all(name in inspect.signature(getattr(dcp, "async_save", lambda: None)).parameters for name in how):
+    if not all(name in inspect.signature(getattr(dcp, "async_save", lambda: None)).parameters for name in ("no_dist", *how)):
         return 0.0, 0.0
     begin = time.perf_counter()
     done = dcp.async_save(state, no_dist=True, **how)

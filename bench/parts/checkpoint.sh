@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # checkpoint - a training's state, FM_BENCH_CHECKPOINT MiB on the first GPU if there is one, saved to another node's store in memory and
 # loaded from it, against what PyTorch does by itself with a directory in memory; then, 2 GiB at most, saved to a store on disk, against
-# torch.save() with fsync, the same with rsync, and what fio writes there. FM_PYTHON is a python3 with torch 2.4 or newer.
+# torch.save() with fsync, the same with rsync, and what fio writes there. FM_PYTHON is a python3 with torch 2.9 or newer.
 # shellcheck shell=bash
 
 CHECKPOINT_PORT=17560

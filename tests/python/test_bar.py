@@ -58,6 +58,10 @@ class Shown(Case):
         if tqdm is None:
             self.skipTest("there is no tqdm")
         with fmove.Bar(file=io.StringIO()) as bar:
+            bar(fmove.Progress("running", 5, 9, ""))
+            began = bar._bar.start_t
+            bar(fmove.Progress("running", 0, 9, ""))
+            self.assertGreater(bar._bar.start_t, began)
             for size, done in ((100, 70), (100, 100), (30, 10), (None, 20)):
                 bar(fmove.Progress("running", done, size, ""))
                 self.assertEqual((bar._bar.n, bar._bar.total), (done, size))

@@ -276,6 +276,12 @@ class Checkpoint(Case):
             call()
         return caught.exception.failures[0][0]
 
+    def test_a_planner_that_keeps_its_plans(self):
+        writer = fmove.torch.FmoveWriter(self.name("c"))
+        with self.assertRaisesRegex(fmove.FmoveError, "keeps its plans"):
+            writer.prepare_global_plan([mock.Mock(usable=True), mock.Mock(usable=False)])
+        self.assert_seen([])
+
     def test_what_cannot_be_saved(self):
         why = self.failure_of(lambda: self.save({"t": torch.eye(3).to_sparse()}))
         self.assertEqual(why.code, "ENOTSUP")

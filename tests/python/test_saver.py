@@ -103,7 +103,7 @@ class Save(Case):
         for step in range(20):
             state["t"].fill_(step)
             made.save(state, self.name(f"step{step}"))
-            kept.add(id(made._memory.buffer))
+            kept.add(made._memory.buffer)
             if step == 1:
                 open_before = descriptors()
         made.wait()

@@ -15,7 +15,7 @@ import torch
 import fmove
 import fmove.torch
 from fmove import memory
-from nodes import Case
+from nodes import Case, in_child
 
 Pair = namedtuple("Pair", "one other")
 TAKES_STAGER = "async_stager" in inspect.signature(getattr(ranks.dcp, "async_save", lambda: None)).parameters
@@ -38,6 +38,7 @@ def state(seed):
         "a part of it": shared[10:20],
     }
     made = {key: value.to(DEVICE) for key, value in made.items()}
+    made["conjugate"] = (made["conjugate"].resolve_conj() * 1j).conj()  # also on a GPU
     return {**made, "nested": {"list": [made["weight"] + 1, {"step": seed}], "pair": Pair(made["half"] + 1, seed)}}
 
 
@@ -170,6 +171,17 @@ class Staged(Case):
                 into = {"t": torch.zeros(9), "words": None}
                 ranks.load(into, fmove.torch.FmoveReader(self.name(name)), no_dist=True)
                 self.assertEqual((into["t"].sum(), into["words"]), (9, words))
+
+    def test_a_child_sends_nothing_from_where_it_lies(self):
+        with fmove.torch.Stager() as stager:
+            staged = stager.stage({"t": torch.ones(9)})
+
+            def save():
+                with mock.patch.object(fmove.torch.FmoveWriter, "_put_image", side_effect=AssertionError):
+                    ranks.save(staged, fmove.torch.FmoveWriter(self.name("c")), no_dist=True)
+
+            if DEVICE == "cpu":
+                self.assertEqual(in_child(save), 0)
 
     def test_what_it_does_not_copy(self):
         with fmove.torch.Stager() as stager:

@@ -26,8 +26,10 @@ class Bar:
             return
         if self._bar is None:
             self._bar = self._tqdm(total=told.size, **self._how)
+        if told.bytes < self._bar.n:  # the next one, or again
+            self._bar.reset()
         self._bar.total = told.size
-        self._bar.update(told.bytes - self._bar.n)  # less than before: it begins again
+        self._bar.update(told.bytes - self._bar.n)
 
     def close(self) -> None:
         bar, self._bar = self._bar, None

@@ -118,6 +118,9 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
     def prepare_global_plan(self, plans: List[Any]) -> List[Any]:
         if self._name is None:
             raise error(errno.EINVAL, "FmoveWriter has no path, and the save no checkpoint_id")
+        if not all(getattr(plan, "usable", True) for plan in plans):
+            # Ranks would go on with what the first save told them, its groups included.
+            raise error(errno.ENOTSUP, "FmoveWriter saves with no planner that keeps its plans")
         expires = self._timeout + DISCARD_S
         for node in (self._name.node, *self._replicas):
             name = self._name._replace(node=node)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import weakref
 from contextlib import contextmanager
@@ -53,7 +54,9 @@ class Image:
                 if tensor.is_cuda:
                     devices.add(tensor.device)
                     self._memory.pin()
-                self.tensor(place).copy_(tensor, non_blocking=tensor.is_cuda)
+                # A copy that is under way would come over what is conjugated here.
+                plain = tensor.resolve_conj().resolve_neg()
+                self.tensor(place).copy_(plain, non_blocking=tensor.is_cuda)
         for device in devices:
             torch.cuda.current_stream(device).synchronize()
 
@@ -137,6 +140,15 @@ def _places_of(made: layout.Layout) -> Dict[Any, slice]:
 
 _remembered: "weakref.WeakSet[Image]" = weakref.WeakSet()
 _remembering = threading.Lock()
+
+
+def _forget() -> None:
+    """Both processes show the same memory: a child sends none of it from where it lies."""
+    global _remembered, _remembering
+    _remembered, _remembering = weakref.WeakSet(), threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def remember(image: Image) -> None:

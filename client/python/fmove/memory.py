@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
@@ -24,6 +25,7 @@ class Memory:
         self._lent: Callable[[], Any] = lambda: None  # what all tensors of the last room refer to
         self._is_tried = False
         self._pinned_at = 0  # its address; 0: it is not pinned
+        self._pinned_by = 0  # the process
 
     @property
     def buffer(self) -> Buffer:
@@ -52,12 +54,34 @@ class Memory:
             self._is_tried = True
             at = ctypes.addressof(ctypes.c_char.from_buffer(self.buffer.memory))
             if int(torch.cuda.cudart().cudaHostRegister(at, self.buffer.size, 0)) == 0:
-                self._pinned_at = at
+                self._pinned_at, self._pinned_by = at, os.getpid()
+            else:
+                _take_error()
+
+    def _unpin(self) -> None:
+        """CUDA would take the next memory at this address for this one."""
+        at, self._pinned_at = self._pinned_at, 0
+        if at and self._pinned_by == os.getpid():
+            torch.cuda.cudart().cudaHostUnregister(at)
 
     def close(self) -> None:
-        if self._pinned_at:
-            torch.cuda.cudart().cudaHostUnregister(self._pinned_at)
+        self._unpin()
         if self._buffer is not None:
             self._buffer.close(self._connection)
         self._buffer = None
-        self._is_tried, self._pinned_at = False, 0
+        self._is_tried = False
+
+    def __del__(self) -> None:
+        try:
+            self._unpin()  # whoever had it forgot to close it
+        except Exception:
+            pass  # the interpreter ends
+
+
+def _take_error() -> None:
+    """What CUDA refused, whoever uses the GPU next would be told of."""
+    try:
+        torch.zeros(1, device="cuda")
+        torch.cuda.synchronize()
+    except RuntimeError:
+        pass
