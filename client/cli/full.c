@@ -3,10 +3,11 @@
  * full - see full.h.
  *
  * fmove-full lies where fmove itself does (in a build directory, or copied together), or where both
- * were installed. No variable says where. What lies there is taken if it belongs to root or to
- * whom fmove belongs, and not everybody may write to it: in a directory like /tmp, beside a copy of
- * fmove, somebody else may have put a program of that name. It is opened once, looked at and
- * started as that, so that it cannot be another one in between.
+ * were installed. No variable says where. It is taken if it and the directory that has it belong to
+ * root or to whom fmove belongs, and nobody else may make names in that directory: in one like
+ * /tmp, beside a copy of fmove, somebody else may have put a program of that name, or led it to
+ * another one. It is opened once, looked at and started as that, so that it cannot be another one
+ * in between.
  */
 #include "client/cli/full.h"
 
@@ -41,45 +42,69 @@ void fm_full_begin(char **argv)
 	(void)unsetenv(FRONT);
 }
 
-static bool is_trusted(int fd, const struct stat *own)
+#define EUNTRUSTED ESTALE /* which opening and starting a file of this machine never give */
+
+/* Belongs to root or to whom fmove belongs, and others cannot write to it: of a directory, those
+ * who may make names there but not remove those of others included. */
+static bool is_trusted(int fd, const struct stat *own, mode_t type)
 {
+	mode_t others = type == S_IFDIR ? S_IWOTH | S_ISVTX : S_IWOTH;
 	struct stat st;
 
-	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && !(st.st_mode & S_IWOTH) &&
+	return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type && !(st.st_mode & others) &&
 	       (st.st_uid == 0 || st.st_uid == own->st_uid);
 }
 
-/* Becomes that file. Returns only if that is not possible, with errno. */
-static void become(const char *path, const struct stat *own)
+/*
+ * What is opened is started. A script, or a program for another processor, is started by another
+ * one, which has to find the descriptor open.
+ */
+static int start(int fd)
 {
-	int fd = open(path, O_PATH | O_CLOEXEC), code = EPERM;
-
-	if (fd < 0)
-		return;
-	if (is_trusted(fd, own)) {
+	(void)execveat(fd, "", command_line, environ, AT_EMPTY_PATH);
+	if (errno == ENOENT && fcntl(fd, F_SETFD, 0) == 0)
 		(void)execveat(fd, "", command_line, environ, AT_EMPTY_PATH);
-		code = errno;
-	}
-	(void)close(fd);
-	errno = code;
+	return errno == ENOENT ? ENOEXEC : errno;
 }
 
-/* The first that is there tells why it cannot be started; the last if none is. */
-static int cannot(const char *verb, const char *path, int code)
+/* Becomes fmove-full of that directory. Returns only if that is not possible: why. */
+static int become(const char *directory, const struct stat *own)
 {
-	return fm_fail_text(-code, "%s: start %s: %s", verb, path,
-			    code == EPERM ? "it belongs to somebody else, or all may write to it"
-					  : strerror(code));
+	int dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC), code, fd;
+
+	if (dir < 0)
+		return errno;
+	fd = openat(dir, NAME, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		code = errno;
+	else if (!is_trusted(dir, own, S_IFDIR) || !is_trusted(fd, own, S_IFREG))
+		code = EUNTRUSTED;
+	else
+		code = start(fd);
+	if (fd >= 0)
+		(void)close(fd);
+	(void)close(dir);
+	return code;
+}
+
+static int cannot(const char *verb, const char *directory, int code)
+{
+	if (code == EUNTRUSTED)
+		return fm_fail_text(-EPERM,
+				    "%s: start %s/" NAME ": others may write to it, or where it "
+				    "lies",
+				    verb, directory);
+	return fm_fail_text(-code, "%s: start %s/" NAME ": %s", verb, directory, strerror(code));
 }
 
 int fm_cmd_full(int argc, char **argv)
 {
-	static const char *const from_own[] = {NAME, FM_LIBEXEC_FROM_BIN "/" NAME};
-	const char *verb = argv[0] ? argv[0] : "overview", *installed = FM_LIBEXEC_DIR "/" NAME;
+	static const char *const from_own[] = {".", FM_LIBEXEC_FROM_BIN};
+	const char *verb = argv[0] ? argv[0] : "overview";
 	char own[PATH_MAX / 2] = "", path[PATH_MAX], found[PATH_MAX] = "";
 	struct stat st = {.st_uid = 0};
+	int code, first = 0;
 	char *end;
-	int code = 0;
 
 	(void)argc;
 	(void)setenv(FRONT, FM_VERSION, 1);
@@ -89,13 +114,14 @@ int fm_cmd_full(int argc, char **argv)
 	end = strrchr(own, '/');
 	for (size_t i = 0; end && i < sizeof(from_own) / sizeof(from_own[0]); i++) {
 		(void)snprintf(path, sizeof(path), "%.*s/%s", (int)(end - own), own, from_own[i]);
-		become(path, &st);
-		if (errno != ENOENT && errno != ENOTDIR && !found[0]) {
-			code = errno;
+		code = become(path, &st);
+		if (code != ENOENT && code != ENOTDIR && !found[0]) {
+			first = code;
 			(void)snprintf(found, sizeof(found), "%s", path);
 		}
 	}
-	become(installed, &st);
-	return found[0] && errno == ENOENT ? cannot(verb, found, code)
-					   : cannot(verb, installed, errno);
+	code = become(FM_LIBEXEC_DIR, &st);
+	/* The first that is there tells why it cannot be started; the last if none is. */
+	return found[0] && code == ENOENT ? cannot(verb, found, first)
+					  : cannot(verb, FM_LIBEXEC_DIR, code);
 }

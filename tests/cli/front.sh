@@ -36,6 +36,17 @@ said=$(PATH=/nowhere ./mine nvme units)
 [ "$said" = 'nvme units' ] || bad "beside it: $said"
 mv "$dir/bin/fmove-full" .
 
+# A script, too, which the kernel has another program open.
+cat >"$dir/bin/fmove-full" <<'END'
+#!/bin/bash
+printf '<%s>' "$@"
+exit 42
+END
+chmod 755 "$dir/bin/fmove-full"
+said=$(./mine top '' 'a b'); status=$?
+[ $status = 42 ] && [ "$said" = '<top><><a b>' ] || bad "a script: $status: $said"
+rm "$dir/bin/fmove-full"
+
 # Of two versions neither runs.
 no 1 'fmove is of version 0.0.9 and fmove-full of .*: install both again$' env FMOVE_FRONT=0.0.9 fmove-full --version
 ok env "FMOVE_FRONT=$(fmove --version | sed 's/.* //')" fmove-full --version
@@ -52,12 +63,21 @@ if ! ls /usr/local/libexec/fmove/fmove-full /usr/libexec/fmove/fmove-full >/dev/
 	# Somebody else's program is not run, where he may put one beside a copy of fmove.
 	cp fmove-full "$dir/bin/"
 	chmod 777 "$dir/bin/fmove-full"
-	refuses 6 'it belongs to somebody else, or all may write to it'
+	refuses 6 'others may write to it, or where it lies'
 	chmod 644 "$dir/bin/fmove-full"
 	refuses 6 'Permission denied'
+	# Nor is a good one that he led there, in a directory where he may make names.
+	rm "$dir/bin/fmove-full"
+	ln -s "$(type -P echo)" "$dir/bin/fmove-full"
+	chmod 1777 "$dir/bin"
+	refuses 6 'others may write to it, or where it lies'
+	chmod 755 "$dir/bin"
+	ok "$dir/bin/fmove" doctor
+	rm "$dir/bin/fmove-full"
+	cp fmove-full "$dir/bin/"
 	if [ "$(id -u)" = 0 ]; then
 		chmod 755 "$dir/bin/fmove-full"
 		chown nobody "$dir/bin/fmove-full"
-		refuses 6 'it belongs to somebody else, or all may write to it'
+		refuses 6 'others may write to it, or where it lies'
 	fi
 fi
