@@ -129,6 +129,7 @@ static void send_state(struct fm_run *run, enum fm_run_msg_type type)
 
 	fill_state(run, &msg.state);
 	fm_run_send(run, run->root, &msg);
+	run->member.unanswered += type == FM_RUN_PULSE;
 	run->member.pulse_ns = run->now_ns + run->times->pulse;
 }
 
@@ -155,7 +156,7 @@ static void send_page(struct fm_run *run, uint32_t first)
 void fm_run_join(struct fm_run *run)
 {
 	run->member.join++;
-	run->member.is_unheard = false;
+	run->member.unanswered = run->member.unheard = 0;
 	run->member.order = 0;
 	run->member.heard_ns = run->now_ns;
 	send_state(run, FM_RUN_JOIN);
@@ -829,10 +830,12 @@ static void take_answer(struct fm_run *run, const struct fm_run_msg *msg)
 	if (msg->from != run->root || msg->join != run->member.join)
 		return;
 	run->member.heard_ns = run->now_ns;
-	if (msg->type == FM_RUN_RESYNC || is_order_lost(&run->member, msg->order))
+	if (msg->type == FM_RUN_RESYNC || is_order_lost(&run->member, msg->order)) {
 		fm_run_join(run);
-	else
-		run->member.is_unheard = false;
+		return;
+	}
+	run->member.unanswered -= run->member.unanswered > 0;
+	run->member.unheard -= run->member.unheard > 0;
 }
 
 void fm_run_member_take(struct fm_run *run, const struct fm_run_msg *msg)

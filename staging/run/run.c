@@ -110,10 +110,9 @@ static void end(struct fm_run *run, int code, uint64_t missing)
 	run->world->end(run->ctx, code, missing);
 }
 
-/* An answer to a pulse may be to one before the request, so that does not say that it was heard. */
 static bool is_still_wanted(const struct fm_run *run)
 {
-	return run->member.place == FM_RUN_SINK || run->member.is_unheard ||
+	return run->member.place == FM_RUN_SINK || run->member.unheard > 0 ||
 	       (run->member.place == FM_RUN_PASSIVE && run->member.wanted & bit(run->self));
 }
 
@@ -270,7 +269,7 @@ void fm_run_request(struct fm_run *run, uint64_t nodes)
 	if (run->is_over)
 		return;
 	run->member.wanted |= nodes;
-	run->member.is_unheard = true;
+	run->member.unheard = run->member.unanswered + 1; /* those pulses did not have it */
 	run->member.pulse_ns = 0;
 	tell_links(run);
 }

@@ -94,7 +94,9 @@ struct member {
 	uint32_t join, order;
 	uint32_t noted_order, noted_had; /* the last NOTED that told of a missing order, and when */
 	uint64_t wanted;
-	bool is_unheard;		/* of the last request the coordinator has not heard */
+	/* pulses since the JOIN whose answer has not come; answers to come until the coordinator
+	 * has heard of the last request */
+	unsigned unanswered, unheard;
 	uint64_t pulse_ns;		/* the next */
 	uint64_t heard_ns;		/* of the coordinator */
 	uint64_t rejoin_ns;		/* not again before, for a COMMIT that does not fit */

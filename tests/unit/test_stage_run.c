@@ -1092,6 +1092,39 @@ static void test_request_crosses_end(void)
 	fm_run_free(run);
 }
 
+/*
+ * Goal: the same of a node that has it, and asks for others. Method: it is asked after the pulse
+ * whose answer comes next, or before it.
+ */
+static void test_request_behind_pulse(void)
+{
+	struct fm_run_msg msg = {.from = 0, .to = 1};
+
+	for (unsigned is_heard = 0; is_heard < 2; is_heard++) {
+		struct fm_run *run = run_of(1, FM_RUN_PASSIVE, 0xd);
+
+		run->member.place = FM_RUN_READY;
+		if (is_heard)
+			fm_run_request(run, 1 << 2);
+		for (unsigned s = 1; s < 9 && sent_of[FM_RUN_PULSE] == 0; s++)
+			fm_run_tick(run, s * FM_NS_PER_S);
+		CU_ASSERT_EQUAL(sent_of[FM_RUN_PULSE], 1);
+		if (!is_heard)
+			fm_run_request(run, 1 << 2);
+		msg.join = run->member.join;
+		msg.type = FM_RUN_NOTED;
+		msg.order = 0;
+		fm_run_message(run, 0, &msg);
+		memset(sent_of, 0, sizeof(sent_of));
+		msg.type = FM_RUN_END;
+		msg.order = 1;
+		fm_run_message(run, 0, &msg);
+		CU_ASSERT_EQUAL(ended, is_heard);
+		CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], !is_heard);
+		fm_run_free(run);
+	}
+}
+
 /* ---- who was asked for, and is no member ---- */
 
 /* Node 0 coordinates, has it, and wants it for 3, too. */
@@ -1648,6 +1681,7 @@ static const struct fm_test tests[] = {
 	{"orders for who has no source", test_orders_without_source},
 	{"checks at once", test_checks_at_once},
 	{"a request that crosses the end", test_request_crosses_end},
+	{"a request behind the pulse whose answer comes", test_request_behind_pulse},
 	{"who is missing is waited for", test_waits_for_who_is_missing},
 	{"what is there at once takes no time", test_there_at_once},
 	{"a sink that is silent", test_silent_sink},
