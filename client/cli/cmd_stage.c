@@ -274,7 +274,7 @@ static void add_own(const struct stage *s, struct fmove_error *why)
 	if (fm_stage_source_is_own(&s->source, own, sizeof(own)))
 		(void)snprintf(why->text + len, sizeof(why->text) - len,
 			       "; %.200s has it, which is yours alone: \"fmove put -r\" of its %s "
-			       "(and its blobs, if there are) into such a store",
+			       "(and the blobs beside it, if there are) into such a store",
 			       own, s->source.hub.dir);
 }
 
@@ -290,7 +290,8 @@ static int fail(struct stage *s, struct fmove_error *why)
 		return end_left(s, text);
 	if (fm_is_interrupted() && !s->is_here)
 		say_left(s, why);
-	if (why->code == -ENOENT)
+	/* no node has it, or one that cannot be asked may have it */
+	if (why->code == -ENOENT || fm_api_exit(why->code) == FM_EXIT_UNREACHABLE)
 		add_own(s, why);
 	status = fm_ask_fail("stage", text, why);
 	if (!s->is_json)

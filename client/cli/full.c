@@ -3,11 +3,11 @@
  * full - see full.h.
  *
  * fmove-full lies where fmove itself does (in a build directory, or copied together), or where both
- * were installed. No variable says where. It is taken if it and the directory that has it belong to
- * root or to whom fmove belongs, and nobody else may make names in that directory: in one like
- * /tmp, beside a copy of fmove, somebody else may have put a program of that name, or led it to
- * another one. It is opened once, looked at and started as that, so that it cannot be another one
- * in between.
+ * were installed. No variable says where. It is taken if it and the directories in which its name
+ * is looked up belong to root, to whom fmove belongs or to who calls it, and not all may make names
+ * there: in one like /tmp, beside a copy of fmove, somebody else may have put a program of that
+ * name, or led it to another one. A group that may write is trusted. It is opened once, looked at
+ * and started as that, so that it cannot be another one in between.
  */
 #include "client/cli/full.h"
 
@@ -42,17 +42,19 @@ void fm_full_begin(char **argv)
 	(void)unsetenv(FRONT);
 }
 
-#define EUNTRUSTED ESTALE /* which opening and starting a file of this machine never give */
+#define UNTRUSTED (-1) /* no errno */
 
-/* Belongs to root or to whom fmove belongs, and others cannot write to it: of a directory, those
- * who may make names there but not remove those of others included. */
+/*
+ * Belongs to root, to whom fmove belongs or to who calls it, and not all may write to it: of a
+ * directory, also those who may make names there but not remove those of others.
+ */
 static bool is_trusted(int fd, const struct stat *own, mode_t type)
 {
 	mode_t others = type == S_IFDIR ? S_IWOTH | S_ISVTX : S_IWOTH;
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type && !(st.st_mode & others) &&
-	       (st.st_uid == 0 || st.st_uid == own->st_uid);
+	       (st.st_uid == 0 || st.st_uid == own->st_uid || st.st_uid == geteuid());
 }
 
 /*
@@ -67,10 +69,34 @@ static int start(int fd)
 	return errno == ENOENT ? ENOEXEC : errno;
 }
 
-/* Becomes fmove-full of that directory. Returns only if that is not possible: why. */
-static int become(const char *directory, const struct stat *own)
+/*
+ * Opens what leads there from a directory, part by part. Where others could have made a part's name
+ * it is as if there were none. A descriptor, or -1 with errno.
+ */
+static int open_below(const char *from, const char *path, const struct stat *own)
 {
-	int dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC), code, fd;
+	char parts[PATH_MAX], *rest = parts, *part;
+	int dir = open(from, O_PATH | O_DIRECTORY | O_CLOEXEC), next, code;
+
+	(void)snprintf(parts, sizeof(parts), "%s", path);
+	while (dir >= 0 && (part = strsep(&rest, "/"))) {
+		bool is_name = part[0] != '.';
+
+		next = is_name && !is_trusted(dir, own, S_IFDIR)
+			       ? (errno = ENOENT, -1)
+			       : openat(dir, part, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		code = errno;
+		(void)close(dir);
+		errno = code;
+		dir = next;
+	}
+	return dir;
+}
+
+/* Becomes fmove-full of that directory, and closes it. Returns only if that cannot be: why. */
+static int become(int dir, const struct stat *own)
+{
+	int code, fd;
 
 	if (dir < 0)
 		return errno;
@@ -78,7 +104,7 @@ static int become(const char *directory, const struct stat *own)
 	if (fd < 0)
 		code = errno;
 	else if (!is_trusted(dir, own, S_IFDIR) || !is_trusted(fd, own, S_IFREG))
-		code = EUNTRUSTED;
+		code = UNTRUSTED;
 	else
 		code = start(fd);
 	if (fd >= 0)
@@ -89,10 +115,10 @@ static int become(const char *directory, const struct stat *own)
 
 static int cannot(const char *verb, const char *directory, int code)
 {
-	if (code == EUNTRUSTED)
+	if (code == UNTRUSTED)
 		return fm_fail_text(-EPERM,
-				    "%s: start %s/" NAME ": others may write to it, or where it "
-				    "lies",
+				    "%s: start %s/" NAME ": it or its directory belongs to "
+				    "somebody else, or all may write there",
 				    verb, directory);
 	return fm_fail_text(-code, "%s: start %s/" NAME ": %s", verb, directory, strerror(code));
 }
@@ -101,7 +127,7 @@ int fm_cmd_full(int argc, char **argv)
 {
 	static const char *const from_own[] = {".", FM_LIBEXEC_FROM_BIN};
 	const char *verb = argv[0] ? argv[0] : "overview";
-	char own[PATH_MAX / 2] = "", path[PATH_MAX], found[PATH_MAX] = "";
+	char own[PATH_MAX / 2] = "", found[PATH_MAX] = "";
 	struct stat st = {.st_uid = 0};
 	int code, first = 0;
 	char *end;
@@ -112,15 +138,16 @@ int fm_cmd_full(int argc, char **argv)
 	(void)!readlink("/proc/self/exe", own, sizeof(own) - 1);
 	(void)stat("/proc/self/exe", &st);
 	end = strrchr(own, '/');
+	if (end)
+		*end = '\0';
 	for (size_t i = 0; end && i < sizeof(from_own) / sizeof(from_own[0]); i++) {
-		(void)snprintf(path, sizeof(path), "%.*s/%s", (int)(end - own), own, from_own[i]);
-		code = become(path, &st);
+		code = become(open_below(own[0] ? own : "/", from_own[i], &st), &st);
 		if (code != ENOENT && code != ENOTDIR && !found[0]) {
 			first = code;
-			(void)snprintf(found, sizeof(found), "%s", path);
+			(void)snprintf(found, sizeof(found), "%s/%s", own, from_own[i]);
 		}
 	}
-	code = become(FM_LIBEXEC_DIR, &st);
+	code = become(open(FM_LIBEXEC_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC), &st);
 	/* The first that is there tells why it cannot be started; the last if none is. */
 	return found[0] && code == ENOENT ? cannot(verb, found, first)
 					  : cannot(verb, FM_LIBEXEC_DIR, code);

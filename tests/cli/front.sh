@@ -63,14 +63,22 @@ if ! ls /usr/local/libexec/fmove/fmove-full /usr/libexec/fmove/fmove-full >/dev/
 	# Somebody else's program is not run, where he may put one beside a copy of fmove.
 	cp fmove-full "$dir/bin/"
 	chmod 777 "$dir/bin/fmove-full"
-	refuses 6 'others may write to it, or where it lies'
+	refuses 6 'it or its directory belongs to somebody else, or all may write there'
 	chmod 644 "$dir/bin/fmove-full"
 	refuses 6 'Permission denied'
+	# Nor is one that he led to from where he may make names.
+	mkdir "$dir/bin2" && cp "$dir/bin/fmove" "$dir/bin2/"
+	mkdir -p "$dir/libexec/fmove" && cp fmove-full "$dir/libexec/fmove/"
+	ok "$dir/bin2/fmove" doctor
+	chmod 777 "$dir"
+	said=$("$dir/bin2/fmove" doctor 2>&1) && bad "by ../libexec of a directory for all: $said"
+	chmod 755 "$dir"
+	rm -r "$dir/libexec/fmove"
 	# Nor is a good one that he led there, in a directory where he may make names.
 	rm "$dir/bin/fmove-full"
 	ln -s "$(type -P echo)" "$dir/bin/fmove-full"
 	chmod 1777 "$dir/bin"
-	refuses 6 'others may write to it, or where it lies'
+	refuses 6 'it or its directory belongs to somebody else, or all may write there'
 	chmod 755 "$dir/bin"
 	ok "$dir/bin/fmove" doctor
 	rm "$dir/bin/fmove-full"
@@ -78,6 +86,6 @@ if ! ls /usr/local/libexec/fmove/fmove-full /usr/libexec/fmove/fmove-full >/dev/
 	if [ "$(id -u)" = 0 ]; then
 		chmod 755 "$dir/bin/fmove-full"
 		chown nobody "$dir/bin/fmove-full"
-		refuses 6 'others may write to it, or where it lies'
+		refuses 6 'it or its directory belongs to somebody else, or all may write there'
 	fi
 fi

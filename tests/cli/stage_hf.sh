@@ -265,5 +265,6 @@ by_name "when one went"
 # A node that is off may have what nobody else has: that is not as if it were nowhere.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 no 4 'models--org--nowhere@main: n2: .*; asked: n1:s' fmove stage hf:org/nowhere
+no 4 "n2: .*$PWD/own has it, which is yours alone" env -u HF_HUB_CACHE HUGGINGFACE_HUB_CACHE="$PWD/own" fmove stage hf:me/old
 start_again n2
 exit
