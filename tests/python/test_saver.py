@@ -17,7 +17,7 @@ import torch
 
 import fmove
 import fmove.torch
-from nodes import HANG_S, Case, await_it, crash, descriptors, start_again
+from nodes import HANG_S, Case, await_it, crash, descriptors, in_child, start_again
 
 MIB = 1 << 18  # floats
 
@@ -114,6 +114,22 @@ class Save(Case):
         made.save({"t": torch.full((2 * MIB,), 20.0)}, self.name("larger"))
         made.wait()
         self.assertEqual(self.load("last", {"t": torch.zeros(2 * MIB)})["t"][-1], 20)
+
+    def test_a_child_has_memory_of_its_own(self):
+        """What its parent has saved, and may be sending yet, stays as it is."""
+        made = self.saver()
+        made.save({"t": torch.ones(MIB)}, self.name("a"))
+        made.wait()
+        room = made._memory.buffer.memory
+
+        def save():
+            made.save({"t": torch.zeros(MIB)}, self.name("b"))
+            made.wait()
+
+        before = bytes(room)
+        self.assertEqual(in_child(save), 0)
+        self.assertEqual(bytes(room), before)
+        self.assertEqual(float(self.load("b", {"t": torch.ones(MIB)})["t"].sum()), 0)
 
     def test_no_room_for_a_buffer(self):
         class Full(fmove.Connection):

@@ -8,7 +8,7 @@ import os
 import threading
 import weakref
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Set, Tuple
 
 import torch
 
@@ -32,7 +32,13 @@ class Image:
         self._room = memory.room(made.size)
         self._buffer = memory.buffer
         self._address = self._room.data_ptr()
+        self._pid = os.getpid()
         self.is_sent = threading.Lock()  # held by who sends it
+
+    @property
+    def is_here(self) -> bool:
+        """It is this process's, and not its parent's, who may be sending it."""
+        return self._pid == os.getpid()
 
     def tensor(self, place: layout.Place) -> Any:
         """The memory of a tensor of it, as one."""
@@ -47,18 +53,22 @@ class Image:
     def fill(self, planner: Any) -> None:
         """With the tensors that the planner has. What GPUs have to copy is copied when this
         returns."""
-        devices = set()
-        for place in self._made.places:
-            if not layout.is_bytes(place.item) and place.begin < place.end:
-                tensor = planner.resolve_data(place.item).detach()
-                if tensor.is_cuda:
-                    devices.add(tensor.device)
-                    self._memory.pin()
-                # A copy that is under way would come over what is conjugated here.
-                plain = tensor.resolve_conj().resolve_neg()
-                self.tensor(place).copy_(plain, non_blocking=tensor.is_cuda)
-        for device in devices:
-            torch.cuda.current_stream(device).synchronize()
+        devices: Set[Any] = set()
+        try:
+            for place in self._made.places:
+                if not layout.is_bytes(place.item) and place.begin < place.end:
+                    self._copy(planner.resolve_data(place.item).detach(), place, devices)
+        finally:  # what is under way would come later, to whatever is there then
+            for device in devices:
+                torch.cuda.current_stream(device).synchronize()
+
+    def _copy(self, tensor: Any, place: layout.Place, devices: Set[Any]) -> None:
+        # A copy that is under way would come over what is conjugated here.
+        plain = tensor.resolve_conj().resolve_neg()
+        if plain.is_cuda:
+            devices.add(plain.device)
+            self._memory.pin()
+        self.tensor(place).copy_(plain, non_blocking=plain.is_cuda)
 
     def is_of(self, made: layout.Layout, planner: Any) -> bool:
         """It is the file of a plan: whose tensors are those of this memory, each at its place."""
@@ -160,7 +170,7 @@ def remember(image: Image) -> None:
 def _find(made: layout.Layout, planner: Any) -> Optional[Image]:
     image = getattr(planner, "image", None)
     if isinstance(image, Image):  # of a Saver
-        return image
+        return image if image.is_here else None
     with _remembering:
         images = list(_remembered)
     return next((image for image in images if image.is_of(made, planner)), None)

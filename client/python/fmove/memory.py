@@ -22,6 +22,7 @@ class Memory:
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
         self._buffer: Optional[Buffer] = None
+        self._pid = os.getpid()
         self._lent: Callable[[], Any] = lambda: None  # what all tensors of the last room refer to
         self._is_tried = False
         self._pinned_at = 0  # its address; 0: it is not pinned
@@ -40,6 +41,8 @@ class Memory:
 
     def room(self, size: int) -> Any:
         """A tensor of so many bytes or more. What it gave before is not to be used any more."""
+        if self._pid != os.getpid():  # a child: its parent may be sending what is there
+            self._buffer, self._is_tried, self._pid = None, False, os.getpid()
         if self._buffer is None or self._buffer.size < size:
             self.close()
             self._buffer = Buffer(size)
@@ -66,7 +69,7 @@ class Memory:
 
     def close(self) -> None:
         self._unpin()
-        if self._buffer is not None:
+        if self._buffer is not None and self._pid == os.getpid():
             self._buffer.close(self._connection)
         self._buffer = None
         self._is_tried = False
