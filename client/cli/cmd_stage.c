@@ -85,12 +85,14 @@ static int cut_command(int argc, char **argv, char ***command)
 
 /* ---- progress ---- */
 
+#define LOOKING "looking for it" /* of a repository of a hub: on no node yet */
+
 static void progress(void *ctx, const char *phase, uint64_t bytes, uint64_t size)
 {
 	struct stage *s = ctx;
 
-	/* With the listing it is known that the caller may have it. */
-	if (s->is_detached && strcmp(phase, "listing") != 0) {
+	/* When it was found and listed it is known that the caller may have it. */
+	if (s->is_detached && strcmp(phase, "listing") != 0 && strcmp(phase, LOOKING) != 0) {
 		s->is_left = true;
 		fm_interrupt_raise();
 	}

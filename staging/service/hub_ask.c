@@ -87,7 +87,7 @@ static void found(void *ctx, const struct fm_hub_found *where)
 				      .is_pinned = h->is_pinned, .check = h->check,
 				      .is_live = h->is_live, .is_hub = true };
 
-	if (where->err.code < 0 || !h->ctx) {
+	if (where->err.code < 0) {
 		h->result.err = where->err;
 		end(h);
 		return;
@@ -133,18 +133,10 @@ int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
 	return 0;
 }
 
-/*
- * Forgets a request. While the repository is looked for, or its copy shown, another call still uses
- * h, and frees it.
- */
+/* Forgets who asks. What was asked for goes on, up to its names in the hub, and frees h. */
 void fm_hub_ask_forget(struct fm_hub_ask *h)
 {
 	h->ctx = NULL;
-	if (!h->ask)
-		return;
-	fm_stage_ask_forget(h->ask);
-	fm_list_del(&h->at);
-	free(h);
 }
 
 void fm_hub_ask_look(const struct fm_hub_ask *h, struct fm_stage_progress *out)

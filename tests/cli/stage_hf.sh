@@ -73,6 +73,16 @@ blobs=$(cd -P "$path/../../blobs" && ls | wc -l)
 [ "$blobs" -eq 3 ] || bad "$blobs blobs for three files"
 [ "$(fmove stage hf:org/old@main 2>err)" = "$path" ] && grep -q unchanged err || bad "the second time: $(cat err)"
 
+# What nobody waits for any more gets its names, too.
+slow 2
+ok fmove stage --detach hf:org/old@pr/1
+[ ! -s out ] && grep -q 'comes, held for nobody' err || bad "detached: $(cat out err)"
+fast 2
+is_shown() {
+	[ "$(cat "$hub/$old/refs/pr/1" 2>/dev/null)" = "$one" ]
+}
+await is_shown || bad "detached: not in the hub: $(ls -R "$hub/$old"; fmove datasets)"
+
 # Its source is read again; a tree of links to its files, which are links out of the snapshot.
 ok fmove stage --check content hf:org/old
 grep -q 'read again and the same' err || bad "by its content: $(cat err)"
