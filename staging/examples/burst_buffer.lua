@@ -41,7 +41,7 @@ local function run(command)
 end
 
 local function is_source(text)
-	return text:find("^%w[%w._-]*:[^%c]+$") ~= nil
+	return text:find("^%w[%w._-]*:[^%c]+$") ~= nil and not text:find("^hf:")
 end
 
 -- What a line of the script asks for, without blanks around it; nil: nothing. slurmctld waits for this, whatever somebody wrote into his
@@ -72,7 +72,7 @@ local function sources_of(job_script)
 
 		if source and not is_source(source) then
 			file:close()
-			return nil, "#BB_LUA fmove wants a source: NODE:STORE/PATH or hf:ORG/NAME"
+			return nil, "#BB_LUA fmove wants a source, NODE:STORE/PATH; hf:ORG/NAME is staged by the job itself, on each node"
 		end
 		if source then
 			table.insert(sources, source)

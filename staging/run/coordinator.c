@@ -427,13 +427,16 @@ static void on_pulse(struct fm_run *run, const struct fm_run_msg *msg)
 	struct coordinator *co = &run->coordinator;
 	struct seat *seat = &co->seat[msg->from];
 	bool is_changed = seat->state.place != msg->state.place;
+	uint64_t wanted;
 
 	if (!seat->is_here || seat->join != msg->join) {
 		answer(run, msg, FM_RUN_RESYNC);
 		return;
 	}
 	seat->heard_ns = run->now_ns;
+	wanted = seat->state.wanted;
 	seat->state = msg->state;
+	seat->state.wanted |= wanted; /* this pulse may be older, and have come another way */
 	if (is_changed && msg->state.place == FM_RUN_OUT)
 		unhold_all(run, co, msg->from);
 	if (is_changed)
