@@ -67,10 +67,10 @@ fmove wait "$job" >/dev/null 2>&1 && bad "a get of nothing is done"
 await logged "$job" 4 || bad "lines of a get: $(fmove logs "$job" 2>&1)"
 fmove logs "$job" | grep "get of n1:s for n2 ended: .*missing" | grep -q "no such\|not exist\|No such" || bad "why: $(fmove logs "$job")"
 
-# As JSON; one that was forged says so, and is escaped.
+# As JSON; one that was forged says so, unless the journal looks for its program too late, and is escaped.
 printf 'FMOVE_JOB=%s\nMESSAGE=forged \033]0;x\007\n' "$job" | logger --journald
 await logged "$job" 5 || bad "a line of somebody else: $(fmove logs "$job" 2>&1)"
-fmove logs "$job" | grep -q 'logger.*\]: forged .x1b\]0;x.x07$' || bad "forged: $(fmove logs "$job" | cat -v)"
+fmove logs "$job" | grep -Eq '(logger|\?).*\]: forged .x1b\]0;x.x07$' || bad "forged: $(fmove logs "$job" | cat -v)"
 fmove logs --json "$job" >out
 python3 - out <<'END' || bad "JSON: $(cat out)"
 import json, sys
