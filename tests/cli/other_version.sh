@@ -14,6 +14,7 @@ take_over 1
 here=$(sed -n 's/.*listen = ".*:\([0-9]*\)";/\1/p' "$conf")
 timeout $HANG_S hostile_peer --key other.key --name h1 --listen "127.0.0.1:$there" --to "$here" --to-key "$(fmove keygen --show "$dir/c/n1/node.key")" \
 	--version 14 --lie silent --seconds 1 >peer.out 2>&1 &
+asides=$!
 
 says='h1: .*speaks protocol versions 14 to 14, n1 speaks [0-9]*: install the same fmove on both'
 differs() {
