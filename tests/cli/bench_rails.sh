@@ -6,22 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/netns_lib.sh"
 netns_begin br 'netns_down 1 2' 1 2
-for wire in 1 2; do
-	netns_wire 1 w$wire 10.84.$wire.1/24 2 w$wire 10.84.$wire.2/24
-done
-for i in 1 2; do
-	node_key "$dir/n$i"
-done
-for i in 1 2; do
-	other=$((3 - i))
-	node_peer_extra='bench = true; ' node_conf "$dir/n$i" "n$i" "0.0.0.0:7471" \
-		"$(node_peer_extra='bench = true; ' node_peer n$other 10.84.1.$other:7471 "$dir/n$other/pub")" \
-		<<<'mover = { tcp_conns = 2; private_networks = [ "10.84.0.0/16" ]; };'
-	node_wrap=(ip netns exec "$id$i")
-	node_start "$dir/n$i"
-done
-unset node_wrap
-node_wait "$dir/n1" tcp 2 2
+node_peer_extra='bench = true; ' netns_pair 10.84 </dev/null
 
 # bench ARGUMENT...: of n1, in its namespace.
 bench() {

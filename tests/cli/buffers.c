@@ -238,18 +238,23 @@ static void end(struct putting *p)
 	fmove_close(p->conn);
 }
 
-static void freed(void)
+/* Gives it back in the midst of its put. */
+static void put_and_free(struct putting *p, struct fmove_buffer *b)
 {
-	struct fmove_buffer *b = alloc_filled();
-	struct putting p;
-
-	begin(&p, b, "freed", size / 2);
-	while (!atomic_load(&is_copying) && !atomic_load(&p.is_over))
+	begin(p, b, "freed", size / 2);
+	while (!atomic_load(&is_copying) && !atomic_load(&p->is_over))
 		usleep(10000);
 	fmove_buffer_free(b);
-	end(&p);
-	if (p.ret < 0)
-		wrong("put of a buffer that is given back", &p.err);
+	end(p);
+	if (p->ret < 0)
+		wrong("put of a buffer that is given back", &p->err);
+}
+
+static void freed(void)
+{
+	struct putting p;
+
+	put_and_free(&p, alloc_filled());
 }
 
 /* Puts it until nothing was copied: the first time it is, while the daemon registers it. */
@@ -328,14 +333,8 @@ static void over_rdma(void)
 	fmove_buffer_free(to);
 	say_ready();
 	(void)!fgets(line, sizeof(line), stdin);
-	begin(&p, b, "freed", size / 2);
-	while (!atomic_load(&is_copying) && !atomic_load(&p.is_over))
-		usleep(10000);
-	fmove_buffer_free(b);
-	end(&p);
-	if (p.ret < 0)
-		wrong("put of a buffer that is given back", &p.err);
-	else if (p.result.direct_bytes != size)
+	put_and_free(&p, b);
+	if (p.ret >= 0 && p.result.direct_bytes != size)
 		wrong("what was given back was copied", NULL);
 	changed(true);
 }

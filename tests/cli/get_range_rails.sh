@@ -4,21 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/netns_lib.sh"
 netns_begin gr 'netns_down 1 2' 1 2
-for wire in 1 2; do
-	netns_wire 1 w$wire 10.85.$wire.1/24 2 w$wire 10.85.$wire.2/24
-done
-for i in 1 2; do
-	node_key "$dir/n$i"
-done
-for i in 1 2; do
-	other=$((3 - i))
-	node_conf "$dir/n$i" "n$i" "0.0.0.0:7471" "$(node_peer n$other 10.85.1.$other:7471 "$dir/n$other/pub")" \
-		<<<'memory = { arena = "64MiB"; }; mover = { tcp_conns = 2; private_networks = [ "10.85.0.0/16" ]; };'
-	node_wrap=(ip netns exec "$id$i")
-	node_start "$dir/n$i"
-done
-unset node_wrap
-node_wait "$dir/n1" tcp 2 2
+netns_pair 10.85 <<<'memory = { arena = "64MiB"; };'
 
 # carried: what each wire has brought to n1, the less first.
 carried() {

@@ -55,3 +55,25 @@ netns_slow() {
 	rm -rf "$dir"
 	skip "no slow wires: this kernel has no sch_tbf"
 }
+
+# netns_pair NET: nodes n1 and n2, joined by two wires, w1 and w2, of NET.1.0/24 and NET.2.0/24, over TCP. What comes on standard input
+# is in both configurations, and what node_conf takes from variables.
+netns_pair() {
+	local conf wire i other node_wrap
+
+	IFS= read -r -d '' conf || true
+	for wire in 1 2; do
+		netns_wire 1 w$wire "$1.$wire.1/24" 2 w$wire "$1.$wire.2/24"
+	done
+	for i in 1 2; do
+		node_key "$dir/n$i"
+	done
+	for i in 1 2; do
+		other=$((3 - i))
+		node_conf "$dir/n$i" "n$i" "0.0.0.0:7471" "$(node_peer n$other "$1.1.$other:7471" "$dir/n$other/pub")" \
+			<<<"mover = { tcp_conns = 2; private_networks = [ \"$1.0.0/16\" ]; }; $conf"
+		node_wrap=(ip netns exec "$id$i")
+		node_start "$dir/n$i"
+	done
+	node_wait "$dir/n1" tcp 2 2
+}
