@@ -22,11 +22,10 @@ class Memory:
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
         self._buffer: Optional[Buffer] = None
-        self._pid = os.getpid()
+        self._pid = os.getpid()  # whose buffer it is
         self._lent: Callable[[], Any] = lambda: None  # what all tensors of the last room refer to
         self._is_tried = False
         self._pinned_at = 0  # its address; 0: it is not pinned
-        self._pinned_by = 0  # the process
 
     @property
     def buffer(self) -> Buffer:
@@ -42,7 +41,8 @@ class Memory:
     def room(self, size: int) -> Any:
         """A tensor of so many bytes or more. What it gave before is not to be used any more."""
         if self._pid != os.getpid():  # a child: its parent may be sending what is there
-            self._buffer, self._is_tried, self._pid = None, False, os.getpid()
+            self._buffer, self._is_tried, self._pinned_at = None, False, 0
+            self._pid = os.getpid()
         if self._buffer is None or self._buffer.size < size:
             self.close()
             self._buffer = Buffer(size)
@@ -57,14 +57,14 @@ class Memory:
             self._is_tried = True
             at = ctypes.addressof(ctypes.c_char.from_buffer(self.buffer.memory))
             if int(torch.cuda.cudart().cudaHostRegister(at, self.buffer.size, 0)) == 0:
-                self._pinned_at, self._pinned_by = at, os.getpid()
+                self._pinned_at = at
             else:
                 _take_error()
 
     def _unpin(self) -> None:
         """CUDA would take the next memory at this address for this one."""
         at, self._pinned_at = self._pinned_at, 0
-        if at and self._pinned_by == os.getpid():
+        if at and self._pid == os.getpid():
             torch.cuda.cudart().cudaHostUnregister(at)
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ class Stager:
 
     def __init__(self, *, connection: Optional[Connection] = None) -> None:
         self._memory = Memory(connection or connect())
-        self._image: Optional[Image] = None
+        self._image: Optional[Image] = None  # of the last stage(): its save finds it here
 
     def stage(self, state_dict: Dict[str, Any]) -> Dict[str, Any]:
         """The same with tensors on the CPU, which stay as they are. Tensors that share memory come
