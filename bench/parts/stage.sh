@@ -15,7 +15,7 @@ STAGE_SPACE=fmb-stage				# of namespaces: 0 is the source, 9 the switch
 bench_stage() {
 	local count tool
 
-	need ip tc
+	need ip tc ss
 	[ "$(id -u)" = 0 ] || die "stage needs root, for network namespaces"
 	stage_at=$memory/stage
 	stage_wires
