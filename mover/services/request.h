@@ -60,6 +60,8 @@ struct fm_request_opts {
 	/* GROUP_*, else NULL; its `op` and `may_replace` are those above */
 	const struct fm_group_ask *group;
 	bool is_dry;			/* PURGE */
+	/* with a peer: a service asks for it; a store here sees the peer, which also has the place;
+	 * another node sees us */
 	struct fm_who who;
 	uint64_t timeout_ns;		/* 0: 30 s */
 };

@@ -84,9 +84,20 @@ static void take_opts(struct fm_request *r, const struct fm_request_opts *o)
 	(void)snprintf(r->store, sizeof(r->store), "%s", o->store);
 	(void)snprintf(r->after, sizeof(r->after), "%s", o->after ? o->after : "");
 	r->who = o->who;
-	r->who.peer = NULL;
+	if (o->who.peer) {
+		(void)snprintf(r->who_peer, sizeof(r->who_peer), "%s", o->who.peer);
+		r->who.peer = r->who_peer;
+	}
 	if (o->timeout_ns)
 		r->deadline_ns = fm_engine_now(r->engine) + o->timeout_ns;
+}
+
+static int take_place(struct fm_requests *all, const struct fm_who *who,
+		      struct fm_share_held *place, struct fm_err *err)
+{
+	if (who->peer)
+		return fm_share_take(&all->peer_places, fm_share_name(who->peer), 1, place, err);
+	return fm_share_take(&all->places, fm_share_user(who->uid), 1, place, err);
 }
 
 int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o,
@@ -107,7 +118,7 @@ int fm_request_start(struct fm_engine *e, const struct fm_request_opts *o,
 		ret = fm_target_store(e, o->store, strlen(o->store), &ref, err);
 	if (ret < 0)
 		return ret;
-	ret = fm_share_take(&fm_requests_of(e)->places, fm_share_user(o->who.uid), 1, &place, err);
+	ret = take_place(fm_requests_of(e), &o->who, &place, err);
 	if (ret == 0)
 		r = fm_request_new(e, o->path, o->path_len,
 				   fm_verb_is_naming(o->verb) ? o->to : NULL,

@@ -150,7 +150,7 @@ static bool asks_no_store(const struct fm_request *r)
 void fm_request_start_work(struct fm_request *r)
 {
 	r->is_working = true;
-	r->work.who = r->is_ours ? fm_share_user(r->who.uid) : fm_share_name(r->who_peer);
+	r->work.who = r->who.peer ? fm_share_name(r->who.peer) : fm_share_user(r->who.uid);
 	r->work.user = r->who.uid;
 	r->work.may_await = asks_no_store(r) ? NULL : fm_store_may_await(r->store_ref->store);
 	r->work.run = work_run;
