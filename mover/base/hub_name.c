@@ -34,7 +34,7 @@ static bool is_part(const char *at, size_t len)
 }
 
 /* Of a path that stays where it is; no control characters, which a terminal would obey. */
-static bool is_revision(const char *text)
+bool fm_hub_is_revision(const char *text)
 {
 	size_t len = strlen(text), part;
 
@@ -100,7 +100,7 @@ int fm_hub_name_parse(const char *text, struct fm_hub_name *out, struct fm_err *
 	if (id > text + len)
 		return refuse(text, err);
 	id_len = (size_t)(text + len - id);
-	if (!is_id(id, id_len, "/") || !is_revision(revision))
+	if (!is_id(id, id_len, "/") || !fm_hub_is_revision(revision))
 		return refuse(text, err);
 	slash = memchr(id, '/', id_len);
 	(void)snprintf(out->dir, sizeof(out->dir), "%.*s--%.*s%s%.*s",
@@ -116,7 +116,7 @@ int fm_hub_path_parse(const char *path, struct fm_hub_name *out)
 	size_t kind = kind_len(path, "--"), len = strcspn(path, "@");
 
 	if (!kind || path[len] != '@' || len < kind + 2 || len > FM_HUB_DIR_MAX ||
-	    !is_id(path + kind + 2, len - kind - 2, "--") || !is_revision(path + len + 1))
+	    !is_id(path + kind + 2, len - kind - 2, "--") || !fm_hub_is_revision(path + len + 1))
 		return -EINVAL;
 	(void)snprintf(out->dir, sizeof(out->dir), "%.*s", (int)len, path);
 	(void)snprintf(out->revision, sizeof(out->revision), "%s", path + len + 1);

@@ -30,6 +30,9 @@ int fm_hub_name_parse(const char *text, struct fm_hub_name *out, struct fm_err *
 /* KIND--ORG--NAME@REVISION, as a store of hub layout is asked for it. -EINVAL: it is none. */
 int fm_hub_path_parse(const char *path, struct fm_hub_name *out);
 
+/* A branch, a tag or a commit: as a path it stays below the directory that it is joined to. */
+bool fm_hub_is_revision(const char *text);
+
 /* 40 lower-case hexadecimal digits, and nothing else. */
 bool fm_hub_is_commit(const char *text);
 

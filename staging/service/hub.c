@@ -18,12 +18,16 @@
 #include "mover/store/hub.h"
 #include "staging/blob.h"
 #include "staging/cache.h"
-#include "staging/cache_file.h"
+#include "staging/service/hub_dir.h"
+#include "staging/service/hub_mark.h"
+#include "staging/service/hub_ref.h"
 #include "staging/sha256.h"
 
 #define HOME "hf"
 #define HUB "hub"
-#define NEW ".new"			/* in a repository's directory: what gets its name next */
+#define SNAPSHOTS "snapshots"
+#define TREES "trees"
+#define SNAPSHOT_MAX (sizeof(SNAPSHOTS "/") + FM_HUB_COMMIT_LEN)
 #define READY "../../../../ready/"	/* from snapshots, blobs and trees */
 #define FROM_ROOT (sizeof("../../../../") - 1) /* behind it a link says what is below the root */
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -36,58 +40,7 @@ struct fm_hub {
 	char home[FM_PATH_LEN_MAX + 1];
 };
 
-/* ---- directories ---- */
-
-static int open_dir(int parent, const char *name)
-{
-	return fm_call(openat(parent, name, DIR_FLAGS));
-}
-
-/* Makes a directory, if it does not exist, that everybody may look into, whatever the umask is. */
-static int make_dir(int parent, const char *name)
-{
-	int ret = FM_FAULT("hub.mkdir") ? -ENOSPC : fm_call_mkdirat(parent, name, 0755), fd;
-
-	if (ret < 0 && ret != -EEXIST)
-		return ret;
-	fd = open_dir(parent, name);
-	if (fd < 0 || ret == -EEXIST)
-		return fd;
-	ret = fm_call(fchmod(fd, 0755));
-	if (ret == 0)
-		ret = fm_call(fsync(parent));
-	if (ret < 0)
-		(void)close(fd);	/* only made */
-	return ret < 0 ? ret : fd;
-}
-
-static int make_dir_and_close(int parent, const char *name)
-{
-	int fd = make_dir(parent, name);
-
-	(void)close(parent);	/* what was made in it is synced */
-	return fd;
-}
-
-static int make_repository(const struct fm_hub *h, const char *name)
-{
-	int fd = make_dir(h->root, HOME);
-
-	if (fd >= 0)
-		fd = make_dir_and_close(fd, HUB);
-	return fd < 0 ? fd : make_dir_and_close(fd, name);
-}
-
 /* ---- what appears ---- */
-
-/* Gives the entry NEW of the repository's directory its name, and syncs the name. */
-static int give_name(int repository, int dir, const char *name)
-{
-	int ret = FM_FAULT("hub.rename") ? -EIO
-					 : fm_call_renameat(repository, NEW, dir, name, 0);
-
-	return ret < 0 ? ret : fm_call(fsync(dir));
-}
 
 static bool is_link_to(int dir, const char *name, const char *target)
 {
@@ -99,90 +52,24 @@ static bool is_link_to(int dir, const char *name, const char *target)
 
 static int new_link(int repository, const char *target)
 {
-	(void)unlinkat(repository, NEW, 0);	/* a crash left it */
-	return FM_FAULT("hub.symlink") ? -ENOSPC : fm_call_symlinkat(target, repository, NEW);
+	fm_hub_dir_clear(repository);
+	return FM_FAULT("hub.symlink") ? -ENOSPC
+				       : fm_call_symlinkat(target, repository, FM_HUB_NEW);
 }
 
 static int make_link(int repository, const char *in, const char *name, const char *target)
 {
-	int dir = make_dir(repository, in), ret = 0;
+	int dir = fm_hub_dir_make(repository, in), ret = 0;
 
 	if (dir < 0)
 		return dir;
 	if (!is_link_to(dir, name, target)) {
 		ret = new_link(repository, target);
 		if (ret == 0)
-			ret = give_name(repository, dir, name);
+			ret = fm_hub_dir_name(repository, dir, name);
 	}
 	(void)close(dir);	/* synced */
 	return ret;
-}
-
-static int write_ref(int repository, int dir, const char *name, const char *commit)
-{
-	char now[FM_HUB_COMMIT_LEN + 1];
-	int fd, ret;
-
-	if (fm_hub_ref_read(dir, name, now) == 0 && strcmp(now, commit) == 0)
-		return 0;
-	(void)unlinkat(repository, NEW, 0);	/* a crash left it */
-	fd = fm_call(openat(repository, NEW, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-	if (fd < 0)
-		return fd;
-	ret = FM_FAULT("hub.ref") ? -ENOSPC : fm_call_write_all(fd, commit, strlen(commit), 0);
-	if (ret == 0)
-		ret = fm_call(fchmod(fd, 0644));
-	if (ret == 0)
-		ret = fm_call(fsync(fd));
-	(void)close(fd);	/* synced */
-	return ret < 0 ? ret : give_name(repository, dir, name);
-}
-
-/* Makes refs/REVISION. For "pr/1" it makes the directory pr too. */
-static int make_ref(int repository, const char *revision, const char *commit)
-{
-	char part[FM_HUB_REVISION_MAX + 1];
-	int dir = make_dir(repository, "refs"), ret;
-	const char *slash;
-
-	while (dir >= 0 && (slash = strchr(revision, '/'))) {
-		(void)snprintf(part, sizeof(part), "%.*s", (int)(slash - revision), revision);
-		dir = make_dir_and_close(dir, part);
-		revision = slash + 1;
-	}
-	if (dir < 0)
-		return dir;
-	ret = write_ref(repository, dir, revision, commit);
-	(void)close(dir);	/* synced */
-	return ret;
-}
-
-/* ---- directories, one name after the other ---- */
-
-struct each {
-	int dir;
-	void (*fn)(int dir, const char *name, void *ctx);
-	void *ctx;
-};
-
-static int call_each(void *ctx, const char *name)
-{
-	const struct each *e = ctx;
-
-	e->fn(e->dir, name, e->ctx);
-	return 0;
-}
-
-/* Calls fn for each entry of the directory. fn may remove the entry. */
-static void for_each_in(int parent, const char *name,
-			void (*fn)(int dir, const char *name, void *ctx), void *ctx)
-{
-	struct each e = { .dir = open_dir(parent, name), .fn = fn, .ctx = ctx };
-
-	if (e.dir < 0)
-		return;
-	(void)fm_cache_names(e.dir, call_each, &e);	/* what stays is looked at the next time */
-	(void)close(e.dir);	/* only read */
 }
 
 /* ---- blobs ---- */
@@ -196,8 +83,8 @@ struct blobs {
 };
 
 /*
- * Makes the link of a blob. A link that leads to that blob in another dataset stays: both have the
- * same bytes.
+ * Makes the link of a blob. A link that leads to that blob in another dataset stays: where the name
+ * is a hash, both have the same bytes. Who follows a snapshot gets to its own dataset's.
  */
 static void make_blob(int dir, const char *name, void *ctx)
 {
@@ -213,7 +100,7 @@ static void make_blob(int dir, const char *name, void *ctx)
 	b->ret = len < 0 || (size_t)len >= sizeof(target) ? -ENAMETOOLONG
 							  : new_link(b->repository, target);
 	if (b->ret == 0)
-		b->ret = fm_call_renameat(b->repository, NEW, b->dir, name, 0);
+		b->ret = fm_call_renameat(b->repository, FM_HUB_NEW, b->dir, name, 0);
 	b->is_new |= b->ret == 0;
 }
 
@@ -224,7 +111,7 @@ static void make_blob(int dir, const char *name, void *ctx)
  */
 static int make_blobs(const struct fm_hub *h, int repository, const char *from)
 {
-	struct blobs b = { .repository = repository, .dir = make_dir(repository, "blobs"),
+	struct blobs b = { .repository = repository, .dir = fm_hub_dir_make(repository, "blobs"),
 			   .from = from };
 	char path[FM_PATH_LEN_MAX + 1];
 	int len = snprintf(path, sizeof(path), "%s/blobs", from + FROM_ROOT);
@@ -234,7 +121,7 @@ static int make_blobs(const struct fm_hub *h, int repository, const char *from)
 	if (len < 0 || (size_t)len >= sizeof(path))
 		b.ret = -ENAMETOOLONG;
 	else
-		for_each_in(h->root, path, make_blob, &b);
+		fm_hub_dir_each(h->root, path, make_blob, &b);
 	if (b.ret == 0 && b.is_new)
 		b.ret = fm_call(fsync(b.dir));
 	(void)close(b.dir);	/* synced */
@@ -253,60 +140,224 @@ static int make_same(int repository, const char *from, const char *in, const cha
 							: make_link(repository, in, name, target);
 }
 
-/* Makes a link to the list of what the snapshot should have. Not every dataset has one. */
+/*
+ * Makes a link to the list of what the snapshot should have. Not every dataset has one: then there
+ * is none, since another one's would be of another snapshot.
+ */
 static int make_list(const struct fm_hub *h, int repository, const char *from, const char *commit)
 {
-	char path[FM_PATH_LEN_MAX + 1], list[FM_HUB_COMMIT_LEN + 8];
+	char path[FM_PATH_LEN_MAX + 1], list[sizeof(TREES "/.json") + FM_HUB_COMMIT_LEN];
 	struct stat st;
 	int len;
 
-	(void)snprintf(list, sizeof(list), "%s.json", commit);
-	len = snprintf(path, sizeof(path), "%s/trees/%s", from + FROM_ROOT, list);
+	(void)snprintf(list, sizeof(list), TREES "/%.*s.json", FM_HUB_COMMIT_LEN, commit);
+	len = snprintf(path, sizeof(path), "%s/%s", from + FROM_ROOT, list);
 	if (len < 0 || (size_t)len >= sizeof(path))
 		return -ENAMETOOLONG;
-	return fstatat(h->root, path, &st, 0) == 0 ? make_same(repository, from, "trees", list)
-						   : 0;
+	if (fstatat(h->root, path, &st, 0) == 0)
+		return make_same(repository, from, TREES, list + sizeof(TREES));
+	(void)unlinkat(repository, list, 0);
+	return 0;
 }
 
-static int show_in(const struct fm_hub *h, int repository, const char *data,
-		   const struct fm_hub_name *name, const char *commit)
-{
-	char from[FM_PATH_LEN_MAX + 1];
-	int ret;
+/* ---- what a name leads to ---- */
 
-	(void)snprintf(from, sizeof(from), READY "%s/%s", data, name->dir);
+/* The version of the dataset that a link of a repository leads to. False: it is no link of ours. */
+static bool version_of(int dir, const char *name, struct fm_cache_key *out)
+{
+	char target[FM_PATH_LEN_MAX + 1];
+	ssize_t len = readlinkat(dir, name, target, sizeof(target) - 1);
+	const char *hex = target + sizeof(READY) - 1;
+
+	if (len < (ssize_t)(sizeof(READY) - 1 + FM_SHA256_HEX) ||
+	    memcmp(target, READY, sizeof(READY) - 1) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof(out->bytes); i++) {
+		unsigned byte;
+
+		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
+			return false;
+		out->bytes[i] = (uint8_t)byte;
+	}
+	return true;
+}
+
+/* ---- whose the names are ---- */
+
+/* What is to be shown. */
+struct show {
+	const struct fm_cache_info *info;
+	const struct fm_hub_source *source;	/* of the dataset */
+	const char *revision;
+	const char *asked;		/* the source that a user here asked for; NULL: not here */
+};
+
+static void mark_of(const struct fm_hub_source *source, char from[static FM_HUB_MARK_MAX + 1])
+{
+	(void)snprintf(from, FM_HUB_MARK_MAX + 1, "%.*s:%.*s", FM_WIRE_NAME_MAX, source->node,
+		       FM_WIRE_NAME_MAX, source->store);
+}
+
+/*
+ * Whether this may be shown in the repository, and the repository's mark, before its first name.
+ *
+ * All names of a repository are of one source, until a user of this node asks for another one
+ * there. So nothing that another node brings, or shows, changes what a name of another source leads
+ * to, or adds one to these: not its copy of the same commit, nor another commit under the same
+ * branch, nor either of them when a dataset that was shown is gone. For another node a name is made
+ * only
+ *
+ * - in a repository that is not there, or whose mark is the dataset's own source. A mark that is
+ *   damaged, missing or of several is nobody's;
+ * - of a dataset that this node has fetched from that source: it listed it there by itself, over a
+ *   connection whose key is that node's, and compared blobs with their names (stager.h);
+ * - that the source, asked again by this node, says leads to that commit (keeper.c).
+ *
+ * All of it is done while h->lock is held, so of two sources at once the second one finds the mark
+ * of the first. The mark is synced before there is a name, and goes after the repository: a crash
+ * leaves a mark without names, which says nothing, or names with their mark.
+ *
+ * What a user here asks for is made, as it is what he asked for. If the mark is another source, it
+ * is of several from then on. So it is if the bytes are of another source than he asked for, which
+ * had the same: neither of these shall lead him elsewhere.
+ */
+static int claim(int home, int hub, const struct show *s, struct fm_err *err)
+{
+	char from[FM_HUB_MARK_MAX + 1], now[FM_HUB_MARK_MAX + 1] = "";
+	const char *dir = s->source->name.dir;
+	struct stat st;
+	bool is_new = fstatat(hub, dir, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+
+	mark_of(s->source, from);
+	if (s->asked && strcmp(s->asked, s->info->source) != 0)
+		from[0] = '\0';
+	if (!is_new)
+		fm_hub_mark_read(home, dir, now);
+	if (!is_new && s->asked && (!now[0] || strcmp(now, from) == 0))
+		return 0;
+	if (is_new || s->asked) {
+		int ret = fm_hub_mark_write(home, dir, is_new ? from : "");
+
+		return ret < 0 ? fm_err_sys(err, ret, "note the source of %s", dir) : 0;
+	}
+	if (now[0] && strcmp(now, from) == 0)
+		return 0;
+	return fm_err_set(err, -EEXIST,
+			  "its hub has %s from %.130s, and this is from %.130s: ask for it there, "
+			  "or fmove unstage what it has",
+			  dir, now[0] ? now : "several sources, or one that is not known", from);
+}
+
+/* Whether the snapshot leads to another dataset that is here, and was made after this one. */
+static bool has_newer(const struct fm_hub *h, int repository, const struct show *s)
+{
+	char path[SNAPSHOT_MAX];
+	struct fm_cache_key version;
+	struct fm_cache_info now;
+
+	(void)snprintf(path, sizeof(path), SNAPSHOTS "/%.*s", FM_HUB_COMMIT_LEN,
+		       s->source->name.revision);
+	return version_of(repository, path, &version) &&
+	       fm_cache_look(h->cache, fm_cache_find_version(h->cache, &version), &now) &&
+	       now.id != s->info->id && now.created_ns > s->info->created_ns;
+}
+
+/* ---- what is shown ---- */
+
+static int show_data(const struct fm_hub *h, int repository, const struct show *s)
+{
+	char version[FM_SHA256_HEX + 1], from[FM_PATH_LEN_MAX + 1];
+	const char *commit = s->source->name.revision;
+	int len, ret;
+
+	fm_sha256_hex(s->info->version.bytes, version);
+	len = snprintf(from, sizeof(from), READY "%s/%s/%s", version, s->info->name,
+		       s->source->name.dir);
+	if (len < 0 || (size_t)len >= sizeof(from))
+		return -ENAMETOOLONG;
 	ret = make_blobs(h, repository, from);
 	if (ret == 0)
 		ret = make_list(h, repository, from, commit);
-	if (ret == 0)
-		ret = make_same(repository, from, "snapshots", commit);
-	if (ret == 0 && strcmp(name->revision, commit) != 0)
-		ret = make_ref(repository, name->revision, commit);
+	return ret == 0 ? make_same(repository, from, SNAPSHOTS, commit) : ret;
+}
+
+static int show_in(const struct fm_hub *h, int repository, const struct show *s,
+		   struct fm_err *err)
+{
+	const char *commit = s->source->name.revision;
+	const bool is_ref = strcmp(s->revision, commit) != 0;
+	int ret = 0;
+
+	if (!s->asked && has_newer(h, repository, s))
+		return fm_err_set(err, -ESTALE, "there is a newer copy of %s; run it again",
+				  commit);
+	if (is_ref)
+		ret = fm_hub_ref_check(repository, s->revision, commit, !s->asked, err);
+	if (ret < 0)
+		return ret;
+	ret = show_data(h, repository, s);
+	if (ret == 0 && is_ref)
+		ret = fm_hub_ref_make(repository, s->revision, commit);
+	return ret < 0 ? fm_err_sys(err, ret, "make %s of %s in %s/" HUB, s->revision,
+				    s->source->name.dir, h->home)
+		       : 0;
+}
+
+static int show_below(const struct fm_hub *h, int home, const struct show *s, struct fm_err *err)
+{
+	const char *dir = s->source->name.dir;
+	int hub = fm_hub_dir_make(home, HUB), repository, ret;
+
+	ret = hub < 0 ? fm_err_sys(err, hub, "make %s/" HUB, h->home) : claim(home, hub, s, err);
+	if (ret < 0) {
+		if (hub >= 0)
+			(void)close(hub);	/* only read */
+		return ret;
+	}
+	repository = fm_hub_dir_enter(hub, dir);
+	if (repository < 0)
+		return fm_err_sys(err, repository, "make %s in %s/" HUB, dir, h->home);
+	ret = show_in(h, repository, s, err);
+	(void)close(repository);	/* what was made in it is synced */
 	return ret;
 }
 
-int fm_hub_show(struct fm_hub *h, uint64_t id, const struct fm_hub_name *name, const char *commit,
-		char *path, size_t max, struct fm_err *err)
+static int show(const struct fm_hub *h, const struct show *s, struct fm_err *err)
 {
-	char version[FM_SHA256_HEX + 1], data[FM_SHA256_HEX + FM_CACHE_NAME_MAX + 2];
+	int home = fm_hub_dir_make(h->root, HOME), ret;
+
+	if (home < 0)
+		return fm_err_sys(err, home, "make %s", h->home);
+	ret = show_below(h, home, s, err);
+	(void)close(home);	/* what was made in it is synced */
+	return ret;
+}
+
+int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char *asked, char *path,
+		size_t max, struct fm_err *err)
+{
+	struct fm_hub_source source;
 	struct fm_cache_info info;
-	int repository, len, ret;
+	const struct show s = {
+		.info = &info, .source = &source, .revision = revision, .asked = asked
+	};
+	int len, ret;
 
 	if (!fm_cache_look(h->cache, id, &info) || info.state != FM_CACHE_READY)
-		return fm_err_set(err, -ENOENT, "%s was removed meanwhile; run it again",
-				  name->dir);
-	fm_sha256_hex(info.version.bytes, version);
-	(void)snprintf(data, sizeof(data), "%s/%s", version, info.name);
+		return fm_err_set(err, -ENOENT, "it was removed meanwhile; run it again");
+	if (!fm_hub_is_revision(revision) || fm_hub_source_parse(info.source, &source) < 0)
+		return fm_err_set(err, -EINVAL, "%.300s is no commit of a repository", info.source);
+	/* huggingface_hub looks for a ref before it looks for a commit */
+	if (!fm_hub_can_be(revision, source.name.revision))
+		return fm_err_set(err, -EINVAL, "%.300s is not the commit %s", info.source,
+				  revision);
 	pthread_mutex_lock(&h->lock);
-	repository = make_repository(h, name->dir);
-	ret = repository < 0 ? repository : show_in(h, repository, data, name, commit);
-	if (repository >= 0)
-		(void)close(repository);	/* what was made in it is synced */
+	ret = show(h, &s, err);
 	pthread_mutex_unlock(&h->lock);
 	if (ret < 0)
-		return fm_err_sys(err, ret, "make %s of %s in %s/" HUB, name->revision, name->dir,
-				  h->home);
-	len = snprintf(path, max, "%s/" HUB "/%s/snapshots/%s", h->home, name->dir, commit);
+		return ret;
+	len = snprintf(path, max, "%s/" HUB "/%s/" SNAPSHOTS "/%s", h->home, source.name.dir,
+		       source.name.revision);
 	if (len < 0 || (size_t)len >= max)
 		return fm_err_set(err, -ENAMETOOLONG, "its path is too long");
 	return 0;
@@ -314,41 +365,16 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const struct fm_hub_name *name, c
 
 /* ---- what goes ---- */
 
-/* Removes a ref if it names the commit ctx, and its directory if that is empty then. */
-static void drop_ref(int dir, const char *name, void *ctx)
-{
-	char commit[FM_HUB_COMMIT_LEN + 1];
-
-	if (fm_hub_ref_read(dir, name, commit) == 0 && strcmp(commit, ctx) == 0) {
-		(void)unlinkat(dir, name, 0);
-		return;
-	}
-	for_each_in(dir, name, drop_ref, ctx);
-	(void)unlinkat(dir, name, AT_REMOVEDIR);
-}
-
 /*
  * Whether a snapshot or blob leads to a dataset that is here. What is no link of ours is left
  * alone: it counts as here.
  */
 static bool is_there(const struct fm_hub *h, int dir, const char *name)
 {
-	char target[FM_PATH_LEN_MAX + 1];
-	ssize_t len = readlinkat(dir, name, target, sizeof(target) - 1);
-	const char *hex = target + sizeof(READY) - 1;
 	struct fm_cache_key version;
 
-	if (len < (ssize_t)(sizeof(READY) - 1 + FM_SHA256_HEX) ||
-	    memcmp(target, READY, sizeof(READY) - 1) != 0)
-		return true;
-	for (size_t i = 0; i < sizeof(version.bytes); i++) {
-		unsigned byte;
-
-		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
-			return true;
-		version.bytes[i] = (uint8_t)byte;
-	}
-	return fm_cache_find_version(h->cache, &version) != 0;
+	return !version_of(dir, name, &version) ||
+	       fm_cache_find_version(h->cache, &version) != 0;
 }
 
 struct sweep {
@@ -360,14 +386,13 @@ struct sweep {
 static void drop_snapshot(int dir, const char *name, void *ctx)
 {
 	struct sweep *s = ctx;
-	char list[FM_NAME_LEN_MAX + 8], commit[FM_HUB_COMMIT_LEN + 1];
+	char list[FM_NAME_LEN_MAX + sizeof(TREES "/.json")];
 
 	if (!fm_hub_is_commit(name) || is_there(s->h, dir, name))
 		return;
 	s->is_less = true;
-	strcpy(commit, name);
-	for_each_in(s->repository, "refs", drop_ref, commit);
-	(void)snprintf(list, sizeof(list), "trees/%s.json", name);
+	fm_hub_ref_drop(s->repository, name);
+	(void)snprintf(list, sizeof(list), TREES "/%s.json", name);
 	(void)unlinkat(s->repository, list, 0);
 	if (unlinkat(dir, name, 0) < 0)
 		fm_log_warn("%s/" HUB ": snapshots/%s of a dataset that is gone cannot be removed: "
@@ -395,7 +420,7 @@ static void make_blobs_again(int dir, const char *name, void *ctx)
 	int ret;
 
 	from[len > 0 ? len : 0] = '\0';
-	end = strstr(from, "/snapshots/");
+	end = strstr(from, "/" SNAPSHOTS "/");
 	if (!end || memcmp(from, READY, sizeof(READY) - 1) != 0)
 		return;
 	*end = '\0';
@@ -408,18 +433,18 @@ static void make_blobs_again(int dir, const char *name, void *ctx)
 /* Removes what leads to datasets that are gone. A repository without snapshots goes. */
 static void sweep_repository(int hub, const char *name, void *ctx)
 {
-	static const char *const parts[] = { "snapshots", "blobs", "trees", "refs", NULL };
-	struct sweep s = { .h = ctx, .repository = open_dir(hub, name) };
+	static const char *const parts[] = { "blobs", TREES, "refs", NULL };
+	struct sweep s = { .h = ctx, .repository = fm_hub_dir_open(hub, name) };
 
 	if (s.repository < 0)
 		return;
-	for_each_in(s.repository, "snapshots", drop_snapshot, &s);
+	fm_hub_dir_each(s.repository, SNAPSHOTS, drop_snapshot, &s);
 	if (s.is_less || !s.h->is_swept) {
-		for_each_in(s.repository, "blobs", drop_blob, &s);
-		for_each_in(s.repository, "snapshots", make_blobs_again, &s);
+		fm_hub_dir_each(s.repository, "blobs", drop_blob, &s);
+		fm_hub_dir_each(s.repository, SNAPSHOTS, make_blobs_again, &s);
 	}
-	if (unlinkat(s.repository, "snapshots", AT_REMOVEDIR) == 0 || errno == ENOENT) {
-		(void)unlinkat(s.repository, NEW, 0);
+	if (unlinkat(s.repository, SNAPSHOTS, AT_REMOVEDIR) == 0 || errno == ENOENT) {
+		fm_hub_dir_clear(s.repository);
 		for (const char *const *p = parts; *p; p++)
 			(void)unlinkat(s.repository, *p, AT_REMOVEDIR);
 		(void)unlinkat(hub, name, AT_REMOVEDIR);	/* unless there is more in it */
@@ -427,18 +452,60 @@ static void sweep_repository(int hub, const char *name, void *ctx)
 	(void)close(s.repository);	/* only read */
 }
 
+static void sweep_home(struct fm_hub *h, int home)
+{
+	int hub = fm_hub_dir_open(home, HUB);
+
+	fm_hub_dir_each(home, HUB, sweep_repository, h);
+	if (hub < 0)
+		return;
+	fm_hub_mark_sweep(home, hub);
+	(void)close(hub);	/* only read */
+}
+
 void fm_hub_sweep(struct fm_hub *h)
 {
 	int home;
 
 	pthread_mutex_lock(&h->lock);
-	home = open_dir(h->root, HOME);
+	home = fm_hub_dir_open(h->root, HOME);
 	if (home >= 0) {
-		for_each_in(home, HUB, sweep_repository, h);
+		sweep_home(h, home);
 		(void)close(home);	/* only read */
 	}
 	h->is_swept = true;
 	pthread_mutex_unlock(&h->lock);
+}
+
+/* ---- sources ---- */
+
+void fm_hub_source(const char *node, const char *store, const char *path, char *out, size_t size)
+{
+	(void)snprintf(out, size, FM_HUB_SOURCE "%s:%s/%s", node, store, path);
+}
+
+/* Takes a name that ends with the divider. */
+static int take_name(const char **at, char divider, char out[static FM_WIRE_NAME_MAX + 1])
+{
+	const char *end = strchr(*at, divider);
+	size_t len = end ? (size_t)(end - *at) : 0;
+
+	if (!fm_wire_is_good_name(*at, len))
+		return -EINVAL;
+	(void)snprintf(out, FM_WIRE_NAME_MAX + 1, "%.*s", (int)len, *at);
+	*at = end + 1;
+	return 0;
+}
+
+int fm_hub_source_parse(const char *source, struct fm_hub_source *out)
+{
+	const char *at = source + strlen(FM_HUB_SOURCE);
+
+	if (strncmp(source, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) != 0 ||
+	    take_name(&at, ':', out->node) < 0 || take_name(&at, '/', out->store) < 0 ||
+	    fm_hub_path_parse(at, &out->name) < 0 || !fm_hub_is_commit(out->name.revision))
+		return -EINVAL;
+	return 0;
 }
 
 /* ---- what came ---- */

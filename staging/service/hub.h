@@ -7,9 +7,14 @@
  * dataset is a hub cache of its own: NAME/models--ORG--NAME/{blobs,snapshots}. The hub is nothing
  * but names beside it: snapshots/COMMIT is a link to the snapshot's directory in a READY dataset,
  * blobs/HASH one to a blob in any that has it, refs/REVISION a file with the commit. These appear
- * when the dataset is READY and held, the ref last; when it is gone the ref goes first. What the
- * hub says of a dataset that is not there is therefore never more than that it is not there. All
- * of it can be removed by hand while nobody stages: each request makes what it needs.
+ * when the dataset is READY (for a process of this node also held), the ref last; when it is gone
+ * the ref goes first. What the hub says of a dataset that is not there is therefore never more than
+ * that it is not there. All of it can be removed by hand while nobody stages: each request makes
+ * what it needs.
+ *
+ * Each repository has one source, NODE:STORE, beside the hub (hub_mark.h). Other nodes have names
+ * made in it only of that source. A user of this node has any; if it is of another source, the
+ * repository is of several until it goes, and no other node has names made in it any more.
  *
  * Workers, any of them at once; waits for the disk.
  */
@@ -17,13 +22,26 @@
 #define FM_STAGE_HUB_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "mover/base/hub_name.h"
+#include "mover/wire/wire.h"
 
 /* The source of a dataset that a hub gave begins with it. */
 #define FM_HUB_SOURCE "hf://"
+
+/* What it says. */
+struct fm_hub_source {
+	char node[FM_WIRE_NAME_MAX + 1], store[FM_WIRE_NAME_MAX + 1];
+	struct fm_hub_name name;	/* the revision is a commit */
+};
+
+/* path: KIND--ORG--NAME@COMMIT. No plain source is called so. */
+void fm_hub_source(const char *node, const char *store, const char *path, char *out, size_t size);
+/* -EINVAL: it is no source of a hub. */
+int fm_hub_source_parse(const char *source, struct fm_hub_source *out);
 
 struct fm_cache;
 struct fm_err;
@@ -38,11 +56,16 @@ void fm_hub_free(struct fm_hub *h);	/* NULL is allowed */
 const char *fm_hub_home(const struct fm_hub *h);
 
 /*
- * The hub has that READY dataset, which is `commit` of name, and the revision leads to it. path: of
- * the snapshot.
+ * The hub has that READY dataset, whose source is of a hub, and the revision leads to it. path: of
+ * the snapshot. -EINVAL: the revision is a commit, and another one. -EEXIST: "a" cannot be there
+ * with "a/b".
+ *
+ * asked: the source that a user of this node asked for; its names are made. NULL: another node
+ * asks. Then besides: -EEXIST, the repository is of another source, or of several; -ESTALE, a newer
+ * copy of that commit is shown; and what fm_hub_ref_check() says of the revision.
  */
-int fm_hub_show(struct fm_hub *h, uint64_t id, const struct fm_hub_name *name, const char *commit,
-		char *path, size_t max, struct fm_err *err);
+int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char *asked, char *path,
+		size_t max, struct fm_err *err);
 
 /* To be called every few seconds: what leads to datasets that are gone is removed. */
 void fm_hub_sweep(struct fm_hub *h);

@@ -21,7 +21,7 @@ struct fm_hub_ask {
 	struct fm_stager *s;
 	struct fm_hub_name name;
 	char dataset[FM_CACHE_NAME_MAX + 1];
-	char commit[FM_HUB_COMMIT_LEN + 1];
+	char source[FM_CACHE_SOURCE_MAX + 1];
 	struct fm_who who;
 	pid_t pid;
 	bool is_pinned, is_live;
@@ -52,7 +52,7 @@ static void show_run(struct fm_work *work)
 {
 	struct fm_hub_ask *h = fm_container_of(work, struct fm_hub_ask, work);
 
-	(void)fm_hub_show(fm_stager_hub(h->s), h->result.info.id, &h->name, h->commit,
+	(void)fm_hub_show(fm_stager_hub(h->s), h->result.info.id, h->name.revision, h->source,
 			  h->result.path, sizeof(h->result.path), &h->result.err);
 }
 
@@ -92,8 +92,8 @@ static void found(void *ctx, const struct fm_hub_found *where)
 		end(h);
 		return;
 	}
-	strcpy(h->commit, where->commit);
-	r.path_len = (size_t)snprintf(path, sizeof(path), "%s@%s", h->name.dir, h->commit);
+	r.path_len = (size_t)snprintf(path, sizeof(path), "%s@%s", h->name.dir, where->commit);
+	fm_hub_source(where->node, where->store, path, h->source, sizeof(h->source));
 	if (fm_stager_ask(h->s, &r, staged, h, &h->ask, &h->result.err) < 0)
 		end(h);
 }

@@ -272,6 +272,14 @@ await test ! -L "$hub/$pair/snapshots/$one" || bad "it is in the hub still: $(ls
 by_name "when one went"
 [ "$(find "$hub/$pair/blobs" -type l | wc -l)" -eq 2 ] || bad "blobs of nobody: $(ls -l "$hub/$pair/blobs")"
 
+# A ref that another one is in the way of: one line, and both stay as they are.
+ref $pair v1 "$two"
+held hf:org/pair@v1 >/dev/null || bad "a tag: $(cat err)"
+rm "$from/$pair/refs/v1"
+ref $pair v1/x "$two"
+no 6 '"v1/x" cannot be in the hub beside "v1", which is there; fmove unstage that one first' fmove stage hf:org/pair@v1/x
+[ "$(<"$hub/$pair/refs/v1")" = "$two" ] || bad "refs/v1 went"
+
 # A node that is off may have what nobody else has: that is not as if it were nowhere.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 no 4 'models--org--nowhere@main: n2: .*; asked: n1:s' fmove stage hf:org/nowhere

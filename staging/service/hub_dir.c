@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* hub_dir - see hub_dir.h. */
+#include "staging/service/hub_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/call.h"
+#include "mover/base/fault.h"
+#include "staging/cache_file.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+int fm_hub_dir_open(int parent, const char *name)
+{
+	return fm_call(openat(parent, name, DIR_FLAGS));
+}
+
+/* Everybody may look into it, whatever the umask is. */
+int fm_hub_dir_make(int parent, const char *name)
+{
+	int ret = FM_FAULT("hub.mkdir") ? -ENOSPC : fm_call_mkdirat(parent, name, 0755), fd;
+
+	if (ret < 0 && ret != -EEXIST)
+		return ret;
+	fd = fm_hub_dir_open(parent, name);
+	if (fd < 0 || ret == -EEXIST)
+		return fd;
+	ret = fm_call(fchmod(fd, 0755));
+	if (ret == 0)
+		ret = fm_call(fsync(parent));
+	if (ret < 0)
+		(void)close(fd);	/* only made */
+	return ret < 0 ? ret : fd;
+}
+
+int fm_hub_dir_enter(int parent, const char *name)
+{
+	int fd = fm_hub_dir_make(parent, name);
+
+	(void)close(parent);	/* what was made in it is synced */
+	return fd;
+}
+
+void fm_hub_dir_clear(int repository)
+{
+	(void)unlinkat(repository, FM_HUB_NEW, 0);
+}
+
+int fm_hub_dir_name(int repository, int dir, const char *name)
+{
+	int ret = FM_FAULT("hub.rename") ? -EIO
+					 : fm_call_renameat(repository, FM_HUB_NEW, dir, name, 0);
+
+	return ret < 0 ? ret : fm_call(fsync(dir));
+}
+
+struct each {
+	int dir;
+	void (*fn)(int dir, const char *name, void *ctx);
+	void *ctx;
+};
+
+static int call_each(void *ctx, const char *name)
+{
+	const struct each *e = ctx;
+
+	e->fn(e->dir, name, e->ctx);
+	return 0;
+}
+
+void fm_hub_dir_each(int parent, const char *name,
+		     void (*fn)(int dir, const char *name, void *ctx), void *ctx)
+{
+	struct each e = { .dir = fm_hub_dir_open(parent, name), .fn = fn, .ctx = ctx };
+
+	if (e.dir < 0)
+		return;
+	(void)fm_cache_names(e.dir, call_each, &e);	/* what stays is looked at the next time */
+	(void)close(e.dir);	/* only read */
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hub_mark - from which store the names in a repository of a hub are: one file for each, beside the
+ * hub, where huggingface_hub does not look.
+ *
+ * hf/sources/models--ORG--NAME has two lines: "fmove hub source 1", and NODE:STORE or "several".
+ * Whatever else is there, or nothing, says "several": that lets nobody do what one source may.
+ *
+ * Worker, one at a time for a hub; waits for the disk. `home` is the directory hf. Errors are
+ * negative errnos.
+ */
+#ifndef FM_STAGE_HUB_MARK_H
+#define FM_STAGE_HUB_MARK_H
+
+#include "mover/wire/wire.h"
+
+#define FM_HUB_MARK_MAX (2 * FM_WIRE_NAME_MAX + 1)	/* NODE:STORE */
+
+/* "": of several. */
+void fm_hub_mark_read(int home, const char *repository, char from[static FM_HUB_MARK_MAX + 1]);
+
+/* The mark is on the disk, for good, when this returns 0. from "": of several. */
+int fm_hub_mark_write(int home, const char *repository, const char *from);
+
+/* Removes the marks of repositories that are not in the directory `hub` any more. */
+void fm_hub_mark_sweep(int home, int hub);
+
+#endif

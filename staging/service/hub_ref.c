@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* hub_ref - see hub_ref.h. */
+#include "staging/service/hub_ref.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/call.h"
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/hub_name.h"
+#include "mover/store/hub.h"
+#include "staging/service/hub_dir.h"
+
+#define REFS "refs"
+#define REF_PATH_MAX (sizeof(REFS "/") + FM_HUB_REVISION_MAX)
+
+/* ---- what may be made ---- */
+
+struct count {
+	const char *commit;
+	unsigned refs;
+};
+
+static void count_ref(int dir, const char *name, void *ctx)
+{
+	char commit[FM_HUB_COMMIT_LEN + 1];
+	struct count *c = ctx;
+
+	if (fm_hub_ref_read(dir, name, commit) < 0)
+		fm_hub_dir_each(dir, name, count_ref, c);
+	else
+		c->refs += strcmp(commit, c->commit) == 0;
+}
+
+static bool leads_to(int repository, const char *revision, const char *commit)
+{
+	char path[REF_PATH_MAX], now[FM_HUB_COMMIT_LEN + 1];
+
+	(void)snprintf(path, sizeof(path), REFS "/%s", revision);
+	return fm_hub_ref_read(repository, path, now) == 0 && strcmp(now, commit) == 0;
+}
+
+/* main, and the refs of pull requests and conversions, are what they are in every repository. */
+static bool is_in_the_way(const char *revision)
+{
+	static const char *const dirs[] = { "pr", "refs/pr", "refs/convert" };
+
+	if (strncmp(revision, "main/", 5) == 0 || strcmp(revision, "refs") == 0)
+		return true;
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		size_t len = strlen(dirs[i]);
+
+		if (strncmp(revision, dirs[i], len) == 0 &&
+		    (!revision[len] || (revision[len] == '/' && strchr(revision + len + 1, '/'))))
+			return true;
+	}
+	return false;
+}
+
+static int check_another(int repository, const char *revision, const char *commit,
+			 struct fm_err *err)
+{
+	struct count c = { .commit = commit };
+	unsigned parts = 1;
+
+	for (const char *at = revision; (at = strchr(at, '/')); at++)
+		parts++;
+	if (parts > FM_HUB_REF_PARTS_MAX)
+		return fm_err_set(err, -ENAMETOOLONG,
+				  "\"%.100s\" has %u parts: a revision for another node has %d at "
+				  "most",
+				  revision, parts, FM_HUB_REF_PARTS_MAX);
+	if (is_in_the_way(revision))
+		return fm_err_set(err, -EEXIST, "\"%.100s\" would be in the way of other names",
+				  revision);
+	fm_hub_dir_each(repository, REFS, count_ref, &c);
+	if (c.refs >= FM_HUB_REFS_MAX)
+		return fm_err_set(err, -EDQUOT,
+				  "%u branches and tags lead to %s there, and no more are made for "
+				  "another node",
+				  c.refs, commit);
+	return 0;
+}
+
+/* What is a file cannot become a directory, nor a directory with refs a file. */
+static int check_way(int repository, const char *revision, struct fm_err *err)
+{
+	char path[REF_PATH_MAX];
+	size_t len = sizeof(REFS "/") - 1;
+	struct stat st;
+	bool is_last;
+
+	fm_hub_ref_drop(repository, "");	/* directories that a crash has left empty */
+	(void)snprintf(path, sizeof(path), REFS "/%s", revision);
+	do {
+		char *end = path + len + strcspn(path + len, "/");
+
+		is_last = *end == '\0';
+		*end = '\0';
+		if (fstatat(repository, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISDIR(st.st_mode) == is_last)
+			return fm_err_set(err, -EEXIST,
+					  "\"%.100s\" cannot be in the hub beside \"%.100s%s\", "
+					  "which is there; fmove unstage that one first",
+					  revision, path + sizeof(REFS), is_last ? "/..." : "");
+		*end = is_last ? '\0' : '/';
+		len = (size_t)(end - path) + 1;
+	} while (!is_last);
+	return 0;
+}
+
+int fm_hub_ref_check(int repository, const char *revision, const char *commit,
+		     bool is_for_another, struct fm_err *err)
+{
+	int ret = 0;
+
+	if (leads_to(repository, revision, commit))
+		return 0;
+	if (is_for_another)
+		ret = check_another(repository, revision, commit, err);
+	return ret == 0 ? check_way(repository, revision, err) : ret;
+}
+
+/* ---- what appears ---- */
+
+static int write_ref(int repository, int dir, const char *name, const char *commit)
+{
+	int fd, ret;
+
+	fm_hub_dir_clear(repository);
+	fd = fm_call(openat(repository, FM_HUB_NEW, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+	if (fd < 0)
+		return fd;
+	ret = FM_FAULT("hub.ref") ? -ENOSPC : fm_call_write_all(fd, commit, strlen(commit), 0);
+	if (ret == 0)
+		ret = fm_call(fchmod(fd, 0644));
+	if (ret == 0)
+		ret = fm_call(fsync(fd));
+	(void)close(fd);	/* synced */
+	return ret < 0 ? ret : fm_hub_dir_name(repository, dir, name);
+}
+
+int fm_hub_ref_make(int repository, const char *revision, const char *commit)
+{
+	char part[FM_HUB_REVISION_MAX + 1];
+	const char *slash;
+	int dir, ret;
+
+	if (leads_to(repository, revision, commit))
+		return 0;
+	dir = fm_hub_dir_make(repository, REFS);
+	while (dir >= 0 && (slash = strchr(revision, '/'))) {
+		(void)snprintf(part, sizeof(part), "%.*s", (int)(slash - revision), revision);
+		dir = fm_hub_dir_enter(dir, part);
+		revision = slash + 1;
+	}
+	if (dir < 0)
+		return dir;
+	ret = write_ref(repository, dir, revision, commit);
+	(void)close(dir);	/* synced */
+	return ret;
+}
+
+/* ---- what goes ---- */
+
+static void drop_ref(int dir, const char *name, void *ctx)
+{
+	char commit[FM_HUB_COMMIT_LEN + 1];
+
+	if (fm_hub_ref_read(dir, name, commit) == 0 && strcmp(commit, ctx) == 0) {
+		(void)unlinkat(dir, name, 0);
+		return;
+	}
+	fm_hub_dir_each(dir, name, drop_ref, ctx);
+	(void)unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+void fm_hub_ref_drop(int repository, const char *commit)
+{
+	char ctx[FM_HUB_COMMIT_LEN + 1];
+
+	(void)snprintf(ctx, sizeof(ctx), "%s", commit);
+	fm_hub_dir_each(repository, REFS, drop_ref, ctx);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hub_ref - the refs of a repository in a hub: refs/REVISION is a file with the commit.
+ *
+ * Worker, one at a time for a hub; waits for the disk. `repository` is the directory.
+ */
+#ifndef FM_STAGE_HUB_REF_H
+#define FM_STAGE_HUB_REF_H
+
+#include <stdbool.h>
+
+struct fm_err;
+
+/* What is made for another node, so that it stays bounded. */
+#define FM_HUB_REFS_MAX 16	/* refs to one commit, whoever made them */
+#define FM_HUB_REF_PARTS_MAX 8	/* parts of one, with slashes between them */
+
+/*
+ * Whether that ref may be made, as far as its name goes. -EEXIST: "a" and "a/b" cannot both be
+ * there. Of one for another node besides: -EEXIST, it could be in the way of main, of pr/N or of
+ * refs/pr/N; -ENAMETOOLONG, too many parts; -EDQUOT, too many refs lead to that commit.
+ */
+int fm_hub_ref_check(int repository, const char *revision, const char *commit,
+		     bool is_for_another, struct fm_err *err);
+
+/* Makes the ref, and for "pr/1" the directory pr. A negative errno. */
+int fm_hub_ref_make(int repository, const char *revision, const char *commit);
+
+/* Removes all that lead to the commit, and the directories that are empty then. */
+void fm_hub_ref_drop(int repository, const char *commit);
+
+#endif

@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_staging_service */
+/*
+ * test_hub_shown - what a node's hub says of the datasets in its cache, and what another node that
+ * brings datasets can make it say.
+ *
+ * The cache is a table here; its datasets are made as they lie on the disk.
+ */
+#define fm_cache_look	      table_look
+#define fm_cache_find_version table_find
+#include "staging/service/hub.c"
+
+#include "tests/fm_test.h"
+#include "tests/unit/remove_all.h"
+
+#define REPOSITORY "models--org--m"
+#define X "1111111111111111111111111111111111111111"
+#define Y "2222222222222222222222222222222222222222"
+#define Z "3333333333333333333333333333333333333333"
+#define BLOB "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define OTHER_BLOB "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+enum { TABLE = 8 };
+static struct fm_cache_info table[TABLE];	/* an id is the place and one */
+static char directory[] = "/dev/shm/fm-hub.XXXXXX";	/* each name is synced */
+static struct fm_hub *hub;
+
+bool table_look(struct fm_cache *cache, uint64_t id, struct fm_cache_info *out)
+{
+	(void)cache;
+	if (id == 0 || id > TABLE || table[id - 1].state != FM_CACHE_READY)
+		return false;
+	*out = table[id - 1];
+	return true;
+}
+
+uint64_t table_find(struct fm_cache *cache, const struct fm_cache_key *version)
+{
+	(void)cache;
+	for (uint64_t i = 0; i < TABLE; i++)
+		if (table[i].state == FM_CACHE_READY &&
+		    memcmp(&table[i].version, version, sizeof(*version)) == 0)
+			return i + 1;
+	return 0;
+}
+
+static void setup(void)
+{
+	struct fm_err err;
+
+	strcpy(directory + sizeof(directory) - sizeof("XXXXXX"), "XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
+	memset(table, 0, sizeof(table));
+	CU_ASSERT_EQUAL_FATAL(fm_hub_new(NULL, directory, &hub, &err), 0);
+}
+
+static void teardown(void)
+{
+	fm_hub_free(hub);
+	remove_all(directory);
+}
+
+/* Makes a file or a link (with a target) of the cache, and the directories to it. */
+static void make(const char *path, const char *target)
+{
+	char part[FM_PATH_LEN_MAX + 1];
+	int fd;
+
+	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+		(void)snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+		(void)mkdirat(hub->root, part, 0755);
+	}
+	if (target) {
+		CU_ASSERT_EQUAL_FATAL(symlinkat(target, hub->root, path), 0);
+		return;
+	}
+	fd = openat(hub->root, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	close(fd);
+}
+
+/* A READY dataset: a store's copy of that commit, whose one file is that blob. */
+static uint64_t bring(const char *node, const char *commit, const char *blob)
+{
+	char version[FM_SHA256_HEX + 1], path[FM_PATH_LEN_MAX + 1], target[64];
+	struct fm_cache_info *info = table;
+	uint64_t id = 1;
+
+	while (info->state == FM_CACHE_READY) {
+		info++;
+		id++;
+	}
+	*info = (struct fm_cache_info){ .id = id, .state = FM_CACHE_READY, .name = "m" };
+	memset(info->version.bytes, (int)id, sizeof(info->version.bytes));
+	fm_sha256_hex(info->version.bytes, version);
+	(void)snprintf(path, sizeof(path), REPOSITORY "@%s", commit);
+	fm_hub_source(node, "s", path, info->source, sizeof(info->source));
+	(void)snprintf(path, sizeof(path), "ready/%s/m/" REPOSITORY "/blobs/%s", version, blob);
+	make(path, NULL);
+	(void)snprintf(path, sizeof(path), "ready/%s/m/" REPOSITORY "/trees/%s.json", version,
+		       commit);
+	make(path, NULL);
+	(void)snprintf(path, sizeof(path), "ready/%s/m/" REPOSITORY "/snapshots/%s/file", version,
+		       commit);
+	(void)snprintf(target, sizeof(target), "../../blobs/%s", blob);
+	make(path, target);
+	return id;
+}
+
+/* It is gone, as the next sweep sees. */
+static void evict(uint64_t id)
+{
+	table[id - 1].state = FM_CACHE_ABSENT;
+	fm_hub_sweep(hub);
+}
+
+static struct fm_err why;	/* of the last one that was shown */
+
+/* source: what a user here asked for; NULL: another node asks. */
+static int show_asked(uint64_t id, const char *revision, const char *source)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+
+	why.text[0] = '\0';
+	return fm_hub_show(hub, id, revision, source, path, sizeof(path), &why);
+}
+
+static int show_here(uint64_t id, const char *revision)
+{
+	return show_asked(id, revision, table[id - 1].source);
+}
+
+static int show_for_another(uint64_t id, const char *revision)
+{
+	return show_asked(id, revision, NULL);
+}
+
+/* Whether the ref leads to that commit; NULL: whether there is none. */
+static bool is_ref(const char *revision, const char *commit)
+{
+	char path[FM_PATH_LEN_MAX + 1], now[FM_HUB_COMMIT_LEN + 1];
+	int ret;
+
+	(void)snprintf(path, sizeof(path), HOME "/" HUB "/" REPOSITORY "/refs/%s", revision);
+	ret = fm_hub_ref_read(hub->root, path, now);
+	return commit ? ret == 0 && strcmp(now, commit) == 0 : ret < 0;
+}
+
+/* Whose dataset a name of the repository in the hub leads to; 0: to none. */
+static uint64_t leads_to(const char *name)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+	struct fm_cache_key version;
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), HOME "/" HUB "/" REPOSITORY "/%s", name);
+	return fstatat(hub->root, path, &st, 0) == 0 && version_of(hub->root, path, &version)
+		       ? table_find(NULL, &version)
+		       : 0;
+}
+
+/* The repository's mark, as the file has it. */
+static const char *mark(void)
+{
+	static char text[256];
+	int fd = openat(hub->root, HOME "/sources/" REPOSITORY, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	text[len > 0 ? len : 0] = '\0';
+	if (fd >= 0)
+		close(fd);
+	return text;
+}
+
+static void set_mark(const char *text, size_t len)
+{
+	int fd = openat(hub->root, HOME "/sources/" REPOSITORY,
+			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL(write(fd, text, len), (ssize_t)len);
+	close(fd);
+}
+
+static bool is_there_still(void)
+{
+	return faccessat(hub->root, HOME "/" HUB "/" REPOSITORY, F_OK, 0) == 0;
+}
+
+#define MARK(from) "fmove hub source 1\n" from "\n"
+
+/* B has the commit that main of T leads to here, and then another one under the same branch. */
+static void test_same_then_other(void)
+{
+	uint64_t ours, same, other;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	same = bring("b", X, BLOB);
+	other = bring("b", Z, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
+	CU_ASSERT_EQUAL(show_for_another(same, X), -EEXIST);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "from t:s, and this is from b:s"));
+	CU_ASSERT_EQUAL(show_for_another(same, "main"), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(other, "theirs"), -EEXIST);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), ours);
+	CU_ASSERT_EQUAL(leads_to("trees/" X ".json"), ours);
+	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), ours);
+	CU_ASSERT_TRUE(is_ref("main", X) && is_ref("theirs", NULL));
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
+	teardown();
+}
+
+/* What main leads to goes, before the next sweep and after it. */
+static void test_evicted(void)
+{
+	uint64_t ours, more, same, other;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	more = bring("t", Y, BLOB);
+	same = bring("b", X, BLOB);
+	other = bring("b", Z, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(show_here(more, "v2"), 0);
+	table[ours - 1].state = FM_CACHE_ABSENT;
+	CU_ASSERT_EQUAL(show_for_another(same, "main"), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
+	fm_hub_sweep(hub);
+	CU_ASSERT_TRUE(is_ref("main", NULL) && is_ref("v2", Y));
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), 0);
+	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), more);
+	CU_ASSERT_EQUAL(show_for_another(same, X), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
+	table[more - 1].state = FM_CACHE_ABSENT;
+	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
+	CU_ASSERT_TRUE(is_there_still());
+	fm_hub_sweep(hub);
+	CU_ASSERT_FALSE(is_there_still());
+	CU_ASSERT_STRING_EQUAL(mark(), "");
+	CU_ASSERT_EQUAL(show_for_another(other, "main"), 0);	/* there was nothing of anybody */
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("b:s"));
+	teardown();
+}
+
+/* A name that is a commit leads to that one, and is no ref. */
+static void test_other_commit(void)
+{
+	uint64_t ours, other;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	other = bring("t", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(show_for_another(other, X), -EINVAL);
+	CU_ASSERT_EQUAL(show_here(other, X), -EINVAL);
+	CU_ASSERT_TRUE(is_ref(X, NULL));
+	CU_ASSERT_EQUAL(show_for_another(other, Y), 0);
+	CU_ASSERT_TRUE(is_ref(Y, NULL));	/* what is called so is the snapshot */
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), ours);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" Y), other);
+	teardown();
+}
+
+/* The source of a repository moves its branches, whoever asks. */
+static void test_own_branch(void)
+{
+	uint64_t old, new;
+
+	setup();
+	old = bring("t", X, BLOB);
+	new = bring("t", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(old, "main"), 0);
+	CU_ASSERT_EQUAL(show_for_another(new, "main"), 0);
+	CU_ASSERT_TRUE(is_ref("main", Y));
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), old);
+	evict(new);
+	CU_ASSERT_TRUE(is_ref("main", NULL));
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), old);
+	teardown();
+}
+
+/* What was downloaded further at the source is shown; what was there before is not any more. */
+static void test_newer_copy(void)
+{
+	uint64_t old, more;
+
+	setup();
+	old = bring("t", X, BLOB);
+	more = bring("t", X, OTHER_BLOB);
+	table[old - 1].created_ns = 1;
+	table[more - 1].created_ns = 2;
+	CU_ASSERT_EQUAL(show_for_another(old, "main"), 0);
+	CU_ASSERT_EQUAL(show_for_another(more, "main"), 0);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), more);
+	CU_ASSERT_EQUAL(show_for_another(old, X), -ESTALE);
+	CU_ASSERT_EQUAL(show_for_another(old, "main"), -ESTALE);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), more);
+	evict(more);
+	CU_ASSERT_EQUAL(show_for_another(old, "main"), 0);
+	teardown();
+}
+
+/* A user here has what he asked for. From then on the names are of several, until all are gone. */
+static void test_several(void)
+{
+	uint64_t theirs, ours, later;
+
+	setup();
+	theirs = bring("b", X, BLOB);
+	ours = bring("t", Y, OTHER_BLOB);
+	later = bring("t", Z, BLOB);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "main"), 0);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_TRUE(is_ref("main", Y));
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("several"));
+	CU_ASSERT_EQUAL(show_for_another(theirs, "main"), -EEXIST);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "from several sources"));
+	CU_ASSERT_EQUAL(show_for_another(later, "main"), -EEXIST);
+	CU_ASSERT_EQUAL(show_here(later, "main"), 0);
+	CU_ASSERT_TRUE(is_ref("main", Z));
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("several"));
+	evict(theirs);
+	evict(ours);
+	CU_ASSERT_EQUAL(show_for_another(later, "v2"), -EEXIST);
+	evict(later);
+	CU_ASSERT_FALSE(is_there_still());
+	CU_ASSERT_STRING_EQUAL(mark(), "");
+	teardown();
+}
+
+/* He asked T, and B's copy had the same bytes, so none came: B shall not lead him elsewhere. */
+static void test_asked_another(void)
+{
+	char asked[FM_CACHE_SOURCE_MAX + 1];
+	uint64_t theirs, other;
+
+	setup();
+	theirs = bring("b", X, BLOB);
+	other = bring("b", Z, OTHER_BLOB);
+	fm_hub_source("t", "s", REPOSITORY "@" X, asked, sizeof(asked));
+	CU_ASSERT_EQUAL(show_asked(theirs, "main", asked), 0);
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("several"));
+	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
+	evict(theirs);
+	table[theirs - 1].state = FM_CACHE_READY;	/* it came again */
+	CU_ASSERT_EQUAL(show_for_another(theirs, "main"), 0);
+	CU_ASSERT_EQUAL(show_asked(theirs, "main", asked), 0);
+	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
+	CU_ASSERT_TRUE(is_ref("main", X));
+	teardown();
+}
+
+/* A mark that cannot be read is of several, and stays so. */
+static void test_bad_mark(void)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+	} bad[] = {
+		{ "", 0 }, { MARK("t:s") "x", 24 }, { MARK("t:s"), 22 }, { MARK("t:s\0"), 24 },
+		{ MARK("t"), 21 }, { "fmove hub source 2\nt:s\n", 23 }, { "t:s\n", 4 },
+	};
+	uint64_t ours, more;
+
+	for (size_t i = 0; i <= sizeof(bad) / sizeof(bad[0]); i++) {
+		setup();
+		ours = bring("t", X, BLOB);
+		more = bring("t", Y, BLOB);
+		CU_ASSERT_EQUAL(show_for_another(ours, "main"), 0);
+		CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
+		if (i < sizeof(bad) / sizeof(bad[0]))
+			set_mark(bad[i].text, bad[i].len);
+		else
+			CU_ASSERT_EQUAL(unlinkat(hub->root, HOME "/sources/" REPOSITORY, 0), 0);
+		CU_ASSERT_EQUAL(show_for_another(more, "main"), -EEXIST);
+		CU_ASSERT_EQUAL(show_for_another(ours, "main"), -EEXIST);
+		CU_ASSERT_EQUAL(show_here(more, "v2"), 0);
+		CU_ASSERT_EQUAL(show_for_another(more, "v3"), -EEXIST);
+		CU_ASSERT_TRUE(is_ref("main", X) && is_ref("v2", Y) && is_ref("v3", NULL));
+		teardown();
+	}
+}
+
+/* A link in its place is not followed, so nobody's file is read or written. */
+static void test_linked_mark(void)
+{
+	uint64_t ours;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	CU_ASSERT_EQUAL(show_for_another(ours, "main"), 0);
+	make("elsewhere", NULL);
+	CU_ASSERT_EQUAL(
+		renameat(hub->root, HOME "/sources/" REPOSITORY, hub->root, "elsewhere"), 0);
+	make(HOME "/sources/" REPOSITORY, "../../elsewhere");
+	CU_ASSERT_EQUAL(show_for_another(ours, "v2"), -EEXIST);
+	teardown();
+}
+
+#ifdef FM_FAULTS
+/* Whatever fails, and wherever it ends: no name is there without the mark of its source. */
+static void test_each_failure(void)
+{
+	unsigned n, failed = 0;
+	bool has_fired = true;
+
+	for (n = 1; has_fired; n++) {
+		uint64_t theirs, other;
+		int ret;
+
+		setup();
+		theirs = bring("b", X, BLOB);
+		other = bring("t", Z, OTHER_BLOB);
+		fm_fault_arm(NULL, n);
+		ret = show_for_another(theirs, "a/b");
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		failed += ret < 0;
+		if (is_there_still())
+			CU_ASSERT_STRING_EQUAL(mark(), MARK("b:s"));
+		if (is_there_still())
+			CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
+		CU_ASSERT_TRUE(ret < 0 || is_ref("a/b", X));
+		fm_hub_sweep(hub);
+		CU_ASSERT_EQUAL(show_for_another(theirs, "a/b"), 0);
+		evict(theirs);
+		CU_ASSERT_FALSE(is_there_still());
+		CU_ASSERT_STRING_EQUAL(mark(), "");
+		teardown();
+	}
+	CU_ASSERT_TRUE(failed > 4);
+}
+
+/* The mark cannot be written: what a user here asked for, of another source, is not made either. */
+static void test_mark_not_written(void)
+{
+	uint64_t theirs, ours;
+
+	setup();
+	theirs = bring("b", X, BLOB);
+	ours = bring("t", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "main"), 0);
+	fm_fault_arm("hub.mark", 1);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), -ENOSPC);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(is_ref("main", X));
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("b:s"));
+	teardown();
+}
+#endif
+
+/* What a crash leaves: a mark whose repository is not there says nothing. */
+static void test_mark_alone(void)
+{
+	uint64_t ours;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	make(HOME "/sources/x", NULL);
+	set_mark(MARK("b:s"), sizeof(MARK("b:s")) - 1);
+	CU_ASSERT_EQUAL(show_for_another(ours, "main"), 0);
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
+	fm_hub_sweep(hub);
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
+	CU_ASSERT_EQUAL(faccessat(hub->root, HOME "/sources/x", F_OK, 0), -1);
+	teardown();
+}
+
+/* ---- two sources at once ---- */
+
+struct both {
+	uint64_t id;
+	int ret;
+};
+
+static void *show_one(void *ctx)
+{
+	struct both *b = ctx;
+	char path[FM_PATH_LEN_MAX + 1];
+	struct fm_err err;
+
+	b->ret = fm_hub_show(hub, b->id, "main", NULL, path, sizeof(path), &err);
+	return NULL;
+}
+
+static void test_at_once(void)
+{
+	for (unsigned round = 0; round < 50; round++) {
+		struct both both[2] = { 0 };
+		pthread_t threads[2];
+		unsigned won;
+
+		setup();
+		both[0].id = bring("t", X, BLOB);
+		both[1].id = bring("b", Y, OTHER_BLOB);
+		for (unsigned i = 0; i < 2; i++)
+			CU_ASSERT_EQUAL_FATAL(
+				pthread_create(&threads[i], NULL, show_one, &both[i]), 0);
+		for (unsigned i = 0; i < 2; i++)
+			pthread_join(threads[i], NULL);
+		won = both[0].ret == 0 ? 0 : 1;
+		CU_ASSERT_EQUAL(both[won].ret, 0);
+		CU_ASSERT_EQUAL(both[!won].ret, -EEXIST);
+		CU_ASSERT_TRUE(is_ref("main", won ? Y : X));
+		CU_ASSERT_STRING_EQUAL(mark(), won ? MARK("b:s") : MARK("t:s"));
+		CU_ASSERT_EQUAL(leads_to(won ? "snapshots/" X : "snapshots/" Y), 0);
+		CU_ASSERT_EQUAL(leads_to(won ? "blobs/" BLOB : "blobs/" OTHER_BLOB), 0);
+		teardown();
+	}
+}
+
+/* ---- names ---- */
+
+/* Another node's names are in the way of none that are everywhere. */
+static void test_in_the_way(void)
+{
+	static const char *const bad[] = { "main/x",	   "pr",	    "pr/1/2",
+					   "refs",	   "refs/pr",	    "refs/pr/1/2",
+					   "refs/convert", "refs/convert/x/y" };
+	uint64_t id;
+
+	setup();
+	id = bring("t", Y, OTHER_BLOB);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(show_for_another(id, bad[i]), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(id, "refs/pr/1"), 0);
+	CU_ASSERT_EQUAL(show_for_another(id, "prx/1/2"), 0);
+	CU_ASSERT_EQUAL(show_for_another(id, "v1/x"), 0);
+	CU_ASSERT_EQUAL(show_for_another(id, "v2"), 0);
+	CU_ASSERT_EQUAL(show_for_another(id, "pr/1"), 0);
+	CU_ASSERT_EQUAL(show_for_another(id, "v1"), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(id, "v2/x/y"), -EEXIST);
+	CU_ASSERT_TRUE(is_ref("v1/x", Y) && is_ref("v2", Y) && is_ref("pr/1", Y));
+	CU_ASSERT_EQUAL(show_here(id, "v1"), -EEXIST);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "\"v1\" cannot be in the hub beside \"v1/...\""));
+	CU_ASSERT_EQUAL(show_here(id, "v2/x/y"), -EEXIST);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "\"v2/x/y\" cannot be in the hub beside \"v2\""));
+	teardown();
+}
+
+/* A directory without a ref in it, which a crash has left, is in nobody's way. */
+static void test_empty_in_the_way(void)
+{
+	uint64_t id;
+
+	setup();
+	id = bring("t", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(id, "main"), 0);
+	make(HOME "/" HUB "/" REPOSITORY "/refs/v1/x/y", NULL);
+	CU_ASSERT_EQUAL(unlinkat(hub->root, HOME "/" HUB "/" REPOSITORY "/refs/v1/x/y", 0), 0);
+	CU_ASSERT_EQUAL(show_here(id, "v1"), 0);
+	CU_ASSERT_TRUE(is_ref("v1", Y) && is_ref("main", Y));
+	teardown();
+}
+
+static void test_bounded(void)
+{
+	char revision[32];
+	uint64_t id;
+
+	setup();
+	id = bring("t", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_for_another(id, "1/2/3/4/5/6/7/8"), 0);
+	CU_ASSERT_EQUAL(show_for_another(id, "1/2/3/4/5/6/7/9/9"), -ENAMETOOLONG);
+	for (unsigned i = 1; i < FM_HUB_REFS_MAX; i++) {
+		(void)snprintf(revision, sizeof(revision), "a%u", i);
+		CU_ASSERT_EQUAL(show_for_another(id, revision), 0);
+	}
+	CU_ASSERT_EQUAL(show_for_another(id, "more"), -EDQUOT);
+	CU_ASSERT_TRUE(is_ref("more", NULL));
+	CU_ASSERT_EQUAL(show_for_another(id, "a1"), 0);	/* it is there */
+	CU_ASSERT_EQUAL(show_here(id, "more"), 0);
+	CU_ASSERT_EQUAL(show_here(id, "1/2/3/4/5/6/7/9/9/10"), 0);
+	evict(id);
+	CU_ASSERT_TRUE(is_ref("a1", NULL) && is_ref("more", NULL));
+	CU_ASSERT_FALSE(is_there_still());
+	teardown();
+}
+
+static const struct fm_test tests[] = {
+	{ "another source's copy of a commit is not shown, nor another commit by it",
+	  test_same_then_other },
+	{ "nor when what a branch leads to goes", test_evicted },
+	{ "no ref is called like a commit", test_other_commit },
+	{ "the source of a repository moves its branches", test_own_branch },
+	{ "an older copy of a commit is not shown in the place of a newer one", test_newer_copy },
+	{ "what a user here asks for makes a repository one of several", test_several },
+	{ "so does a copy of another source than he asked for", test_asked_another },
+	{ "a mark that cannot be read is of several", test_bad_mark },
+	{ "a mark is no link", test_linked_mark },
+#ifdef FM_FAULTS
+	{ "each failure leaves the mark before any name", test_each_failure },
+	{ "without its mark nothing of another source is shown", test_mark_not_written },
+#endif
+	{ "a mark without its repository says nothing", test_mark_alone },
+	{ "of two sources at once one is shown", test_at_once },
+	{ "refs stand in the way of none that are everywhere", test_in_the_way },
+	{ "a directory without refs is in nobody's way", test_empty_in_the_way },
+	{ "refs that are made for other nodes are bounded", test_bounded },
+};
+FM_TEST_MAIN("hub_shown", tests)
