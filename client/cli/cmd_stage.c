@@ -355,21 +355,33 @@ static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args
 	return false;
 }
 
+static int request(struct stage *s, struct fmove *c, struct fmove_dataset *d, bool *is_fetched,
+		   struct fmove_error *why)
+{
+	struct fmove_name name = fm_name_parts(&s->source.name);
+
+	return s->source.repository
+		       ? fmove_stage_hub(c, s->source.hub.dir, s->source.hub.revision, &s->opts, d,
+					 s->hf_home, is_fetched, why)
+		       : fmove_stage(c, &name, &s->opts, d, is_fetched, why);
+}
+
 /* Stages on several nodes, and prints this node's path, which is what a program reads. */
 static int stage_nodes(struct stage *s, struct fmove *c)
 {
-	struct fmove_name name = fm_name_parts(&s->source.name);
 	char bytes[FM_SHOW_MAX];
 	struct fmove_dataset d = {.struct_size = sizeof(d)};
 	struct fmove_error why;
 	bool is_fetched;
-	int ret = fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why), status;
+	int ret = request(s, c, &d, &is_fetched, &why), status;
 
 	fmove_close(c);
 	if (ret < 0)
 		return fail(s, &why);
 	fm_say("%u of %u nodes have it; %s read from the source", s->ready, s->ready + s->failed,
 	       fm_show_bytes(s->read, bytes));
+	if (s->source.repository && d.path[0])
+		fm_say("HF_HOME=%s", s->hf_home);
 	ret = finish(s, &d, &why);
 	status = ret < 0 ? fm_ask_fail("stage", NULL, &why) : status_of(s);
 	if (s->is_json) {
@@ -381,6 +393,8 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 			fm_jw_bool(&s->w, "warm", s->use.is_warm);
 		if (d.is_same_disk)
 			fm_jw_text(&s->w, "warning", same_disk);
+		if (s->source.repository && d.path[0])
+			fm_jw_name(&s->w, "hf_home", s->hf_home, strlen(s->hf_home));
 		fm_jw_u64(&s->w, "exit", (uint64_t)status);
 		if (ret < 0)
 			fm_ask_error_json(&s->w, &why);
@@ -399,15 +413,11 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 
 static int stage(struct stage *s, struct fmove *c)
 {
-	struct fmove_name name = fm_name_parts(&s->source.name);
 	char bytes[FM_SHOW_MAX];
 	struct fmove_dataset d = {.struct_size = sizeof(d)};
 	struct fmove_error why;
 	bool is_fetched;
-	int ret = s->source.repository
-			  ? fmove_stage_hub(c, s->source.hub.dir, s->source.hub.revision, &s->opts,
-					    &d, s->hf_home, &is_fetched, &why)
-			  : fmove_stage(c, &name, &s->opts, &d, &is_fetched, &why);
+	int ret = request(s, c, &d, &is_fetched, &why);
 
 	fmove_close(c);
 	if (ret < 0)
@@ -460,8 +470,6 @@ static int check_args(struct stage *s, struct fm_args *args)
 				fm_stage_use_option(&s->use));
 	if (s->use.command && s->is_json)
 		return fm_usage(args, "--json: standard output is the command's");
-	if (is_hub && s->opts.nodes)
-		return fm_usage(args, "--nodes: hf:ORG/NAME is staged by each node for itself");
 	if (is_hub && s->opts.check == FMOVE_UNASKED)
 		return fm_usage(args, "--check none: a hub's node says what commit it is");
 	return fm_stage_source_check(&s->source, args, s->opts.name);

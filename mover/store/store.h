@@ -432,7 +432,8 @@ struct fm_store_ops {
 			 struct fm_err *err);
 	/*
 	 * A descriptor of a directory, for reading below it by *at calls that follow no link: for
-	 * who may read the store. NULL: this store has no directories.
+	 * who may read the store. Of a revision of a hub cache that is the whole cache, in which a
+	 * list of its tree says what to read. NULL: this store has no directories.
 	 */
 	int (*open_dir)(struct fm_store *s, const char *path, const struct fm_who *who,
 			struct fm_err *err);

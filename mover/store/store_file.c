@@ -284,8 +284,11 @@ static int store_file_open_dir(struct fm_store *store, const char *path, const s
 			       struct fm_err *err)
 {
 	struct fm_store_dir *dir = dir_of(store);
+	struct fm_hub_name name;
 	int ret = may_read(dir, path, who, err);
 
+	if (ret == 0 && is_revision(dir, path, &name))
+		path = "";
 	if (ret == 0)
 		ret = fm_path_open(dir->root, path, O_RDONLY | O_DIRECTORY, err);
 	return store_result(dir, ret, err);

@@ -831,7 +831,7 @@ enum fm_wire_stage_kind {
 	FM_WIRE_STAGE_IS = 3,		/* how far the sender is, or why it takes no part */
 	FM_WIRE_STAGE_ASK = 4,		/* what the receiver has of datasets (there.h) */
 	FM_WIRE_STAGE_SAYS = 5,		/* the answer to that */
-	FM_WIRE_STAGE_KEEP = 6,		/* a dataset for a user of the sender (keep.h) */
+	FM_WIRE_STAGE_KEEP = 6,		/* or show, a dataset for a user of the sender (keep.h) */
 	FM_WIRE_STAGE_KEPT = 7,		/* the answer to that */
 };
 

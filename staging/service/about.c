@@ -8,12 +8,16 @@
 #include <string.h>
 
 #include "mover/base/bytes.h"
+#include "mover/base/hub_name.h"
 #include "staging/cache.h"
 #include "staging/key.h"
+#include "staging/service/hub.h"
 #include "staging/service/wire_text.h"
 #include "staging/sha256.h"
 
 #define CODE_MAX 4095
+#define FLAG_IN	 1u
+#define FLAG_HUB 2u
 
 /* ---- ABOUT ---- */
 
@@ -29,13 +33,22 @@ static bool is_dataset_name(const char *name)
 	return len > 0 && len <= FM_CACHE_NAME_MAX && name[0] != '.' && !strchr(name, '/');
 }
 
+/* Whether the path is of one commit of a repository. A branch is another one tomorrow. */
+static bool is_commit(const struct fm_stage_about *a)
+{
+	struct fm_hub_name name;
+
+	return fm_hub_path_parse(a->path, &name) == 0 && fm_hub_is_commit(name.revision);
+}
+
 static bool is_sound(const struct fm_stage_about *a)
 {
 	if (a->extents == 0 || a->extents > FM_RUN_EXTENTS_MAX || a->bytes > FM_STAGE_BYTES_MAX ||
 	    a->entries > FM_STAGE_ENTRIES_MAX || a->count == 0 || a->source >= a->count ||
 	    !is_name(a->store) || !is_dataset_name(a->name) ||
 	    (a->shared[0] && !is_name(a->shared)) ||
-	    !fm_wire_is_good_path(a->path, strlen(a->path)))
+	    !fm_wire_is_good_path(a->path, strlen(a->path)) ||
+	    (a->is_hub && (a->shared[0] || !is_commit(a))))
 		return false;
 	for (unsigned i = 0; i < a->count; i++)
 		if (!is_name(a->node[i]) || (i > 0 && strcmp(a->node[i - 1], a->node[i]) >= 0))
@@ -57,7 +70,7 @@ size_t fm_stage_about_encode(const struct fm_stage_about *a, uint8_t buf[static 
 	fm_put_le32(&w, a->gid);
 	fm_put_le64(&w, a->wanted);
 	fm_put_le64(&w, a->may_read);
-	fm_put_u8(&w, a->is_in);
+	fm_put_u8(&w, (a->is_in ? FLAG_IN : 0) | (a->is_hub ? FLAG_HUB : 0));
 	fm_put_u8(&w, (uint8_t)a->source);
 	fm_put_le16(&w, (uint16_t)a->count);
 	fm_stage_put_text(&w, a->store);
@@ -72,7 +85,7 @@ size_t fm_stage_about_encode(const struct fm_stage_about *a, uint8_t buf[static 
 int fm_stage_about_decode(const uint8_t *buf, size_t len, struct fm_stage_about *out)
 {
 	struct fm_reader r = { buf, buf + len, false };
-	uint8_t is_in;
+	uint8_t flags;
 
 	memset(out, 0, sizeof(*out));
 	fm_get_bytes(&r, out->listing, sizeof(out->listing));
@@ -83,19 +96,30 @@ int fm_stage_about_decode(const uint8_t *buf, size_t len, struct fm_stage_about 
 	out->gid = fm_get_le32(&r);
 	out->wanted = fm_get_le64(&r);
 	out->may_read = fm_get_le64(&r);
-	is_in = fm_get_u8(&r);
-	out->is_in = is_in == 1;
+	flags = fm_get_u8(&r);
+	out->is_in = flags & FLAG_IN;
+	out->is_hub = flags & FLAG_HUB;
 	out->source = fm_get_u8(&r);
 	out->count = fm_get_le16(&r);
 	fm_stage_get_text(&r, out->store, sizeof(out->store));
 	fm_stage_get_text(&r, out->path, sizeof(out->path));
 	fm_stage_get_text(&r, out->name, sizeof(out->name));
 	fm_stage_get_text(&r, out->shared, sizeof(out->shared));
-	if (out->count > FM_RUN_NODES_MAX || is_in > 1)
+	if (out->count > FM_RUN_NODES_MAX || flags > (FLAG_IN | FLAG_HUB))
 		return -EBADMSG;
 	for (unsigned i = 0; i < out->count; i++)
 		fm_stage_get_text(&r, out->node[i], sizeof(out->node[i]));
 	return r.failed || fm_reader_left(&r) > 0 || !is_sound(out) ? -EBADMSG : 0;
+}
+
+void fm_stage_about_source(const struct fm_stage_about *a,
+			   char out[static FM_CACHE_SOURCE_MAX + 1])
+{
+	if (a->is_hub)
+		fm_hub_source(a->node[a->source], a->store, a->path, out, FM_CACHE_SOURCE_MAX + 1);
+	else
+		fm_stage_source(a->shared, a->node[a->source], a->store, a->path, out,
+				FM_CACHE_SOURCE_MAX + 1);
 }
 
 int fm_stage_about_key(const struct fm_stage_about *a, struct fm_cache_key *key,
@@ -107,7 +131,7 @@ int fm_stage_about_key(const struct fm_stage_about *a, struct fm_cache_key *key,
 	struct fm_sha256 *s;
 	int ret;
 
-	fm_stage_source(a->shared, a->node[a->source], a->store, a->path, source, sizeof(source));
+	fm_stage_about_source(a, source);
 	ret = fm_stage_key(source, a->listing, key);
 	s = ret < 0 ? NULL : fm_sha256_new();
 	if (!s)

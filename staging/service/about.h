@@ -7,8 +7,8 @@
  * ABOUT: 0 32 listing   32 8 entries   40 8 bytes   48 4 extents   52 4 uid   56 4 gid (of whom
  *        the request is for)   60 8 wanted (nodes that requests made at the sender name)   68 8
  *        may_read (nodes that may have bytes of it, as far as the sender knows: together.h)   76 1
- *        is_in   77 1 source (which node)   78 2 count   then strings: store, path, name, shared;
- *        then the names of the nodes, sorted
+ *        flags (1 is_in, 2 is_hub)   77 1 source (which node)   78 2 count   then strings: store,
+ *        path, name, shared; then the names of the nodes, sorted
  * IS:    0 1 place (enum fm_run_place)   1 4 code (0, or an errno)   5 8 done   13 8 read (bytes,
  *        of the source)   21 1 is_over (the sender has left the run)   22 - strings: path (of
  *        what is READY), text (why not)
@@ -22,10 +22,9 @@
 
 #include "mover/store/store.h"
 #include "mover/wire/wire.h"
+#include "staging/cache.h"
 #include "staging/manifest.h"
 #include "staging/run/message.h"
-
-struct fm_cache_key;
 
 /* Which nodes stage which dataset. Nodes with equal values are in one run. */
 struct fm_stage_about {
@@ -38,6 +37,8 @@ struct fm_stage_about {
 	uint64_t wanted;
 	uint64_t may_read;
 	bool is_in;			/* messages of the run may be sent to the sender */
+	/* path is KIND--ORG--NAME@COMMIT in a hub cache of Hugging Face, which is not shared */
+	bool is_hub;
 	unsigned source;		/* of a shared store: which node was asked for it */
 	unsigned count;			/* nodes */
 	char store[FM_WIRE_NAME_MAX + 1];
@@ -50,6 +51,10 @@ struct fm_stage_about {
 /* How many bytes; 0: what no decoder takes. */
 size_t fm_stage_about_encode(const struct fm_stage_about *a, uint8_t buf[static FM_WIRE_STAGE_MAX]);
 int fm_stage_about_decode(const uint8_t *buf, size_t len, struct fm_stage_about *out);
+
+/* What the dataset's source is called, the same at all nodes. */
+void fm_stage_about_source(const struct fm_stage_about *a,
+			   char out[static FM_CACHE_SOURCE_MAX + 1]);
 
 /*
  * What the run is known by: source, listing, how much that is, and nodes. And what the cache knows

@@ -419,9 +419,11 @@ int fm_afar_ask(struct fm_afar *a, const struct fm_afar_wish *wish, void (*done)
 	}
 	ask->keep = (struct fm_stage_keep){ .id = fm_cache_afar_number(), .verb = wish->verb,
 					    .uid = wish->uid };
+	if (wish->verb == FM_STAGE_SHOW)
+		ask->keep.hold = wish->gid;
 	if (wish->key)
 		ask->keep.key = *wish->key;
-	else
+	if (wish->name)
 		(void)snprintf(ask->keep.name, sizeof(ask->keep.name), "%s", wish->name);
 	fm_list_append(&a->asks, &ask->at);
 	if (wish->verb == FM_STAGE_HOLD)
@@ -494,7 +496,8 @@ void fm_afar_message(struct fm_afar *a, struct fm_session *s, const struct fm_wi
 		/* Nothing was said yet to those of a hold that is being written down. */
 		if (!n || ask->hold)
 			continue;
-		settle(n, kept.code, kept.code < 0 ? kept.text : "");
+		settle(n, kept.code,
+		       kept.code < 0 || ask->keep.verb == FM_STAGE_SHOW ? kept.text : "");
 		finish_if_done(ask);
 	}
 	fm_list_each(at, next, &a->holds) {

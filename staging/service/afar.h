@@ -55,9 +55,10 @@ void fm_afar_session_lost(struct fm_afar *a, const struct fm_session *s);
 struct fm_afar_wish {
 	enum fm_stage_verb verb;	/* not FM_STAGE_RELEASE */
 	uid_t uid;
+	gid_t gid;			/* SHOW */
 	pid_t pid;			/* HOLD: of whom */
 	const struct fm_cache_key *key;	/* NULL: by name */
-	const char *name;
+	const char *name;		/* SHOW: the revision; by key of others: NULL */
 	/* The nodes, 1 .. FM_CACHE_AFAR_NODES, none of them this one; good during the call. */
 	const char *const *nodes;
 	unsigned count;
@@ -72,7 +73,10 @@ int fm_afar_ask(struct fm_afar *a, const struct fm_afar_wish *wish, void (*done)
 		void *ctx, struct fm_afar_ask **out, struct fm_err *err);
 void fm_afar_put(struct fm_afar_ask *ask);	/* NULL is allowed */
 
-/* How node n < count of the wish has answered: 0, or a code and *text. */
+/*
+ * How node n < count of the wish has answered: 0, or a code and *text. SHOW, 0: *text is the path
+ * of the snapshot there, or "".
+ */
 int fm_afar_look(const struct fm_afar_ask *ask, unsigned n, const char **text);
 /* The same of a node by its name; one that was not asked has done well. */
 int fm_afar_look_at(const struct fm_afar_ask *ask, const char *node, const char **text);

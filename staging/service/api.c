@@ -101,9 +101,21 @@ static void node_add(struct fm_json_writer *w, const struct fm_together_node *n)
 	fm_jw_object_end(w);
 }
 
+/* What is of a hub is found at the snapshot of the node's hub, when that has it. */
+static const char *hub_path(const struct fm_together_node *n, const struct fm_stage_result *r)
+{
+	const char *text = "";
+
+	if (n->is_here)
+		return r->is_here ? r->path : "";
+	if (r->shown && n->is_wanted && fm_afar_look_at(r->shown, n->name, &text) < 0)
+		return "";
+	return text;
+}
+
 /*
- * A node that has it, and was asked in vain to keep it for the caller, counts as one that failed:
- * it may be gone there when his job comes to it.
+ * A node that has it, and was asked in vain to keep it for the caller, or to show it in its hub,
+ * counts as one that failed: it may be gone there when his job comes to it, or not be found.
  */
 static void check_kept(struct fm_together_node *n, const struct fm_stage_result *r,
 		       char why[static UNKEPT_MAX])
@@ -118,6 +130,10 @@ static void check_kept(struct fm_together_node *n, const struct fm_stage_result 
 	if (code == 0 && r->pinned) {
 		code = fm_afar_look_at(r->pinned, n->name, &text);
 		what = "pinned";
+	}
+	if (code == 0 && r->shown) {
+		code = fm_afar_look_at(r->shown, n->name, &text);
+		what = "in its hub cache";
 	}
 	if (code == 0)
 		return;
@@ -140,6 +156,8 @@ static void nodes_add(struct fm_json_writer *w, const struct fm_together *t,
 		struct fm_together_node n;
 
 		fm_together_look(t, i, &n);
+		if (r && r->is_hub)
+			n.path = hub_path(&n, r);
 		if (r)
 			check_kept(&n, r, why);
 		read += n.read;
@@ -287,7 +305,7 @@ static int start_stage_hub(struct fm_api_task *t, const struct fm_api_call *call
 	const struct fm_hub_ask_opts o = { .path = a->path, .name = a->name, .who = t->owner->who,
 					   .pid = (pid_t)a->pid, .is_pinned = a->is_pinned,
 					   .check = (enum fm_stage_freshness)a->check,
-					   .is_live = a->is_force };
+					   .is_live = a->is_force, .nodes = a->nodes };
 	struct fm_hub_ask *ask;
 	struct fm_stager *s;
 	int ret = fm_stage_api_stager(call->tasks, &s, err);
@@ -304,7 +322,7 @@ static int start_stage_hub(struct fm_api_task *t, const struct fm_api_call *call
 static const struct fm_api_op op_stage_hub = {
 	.name = "stage_hub",
 	.takes = FM_API_KEY(NAME) | FM_API_KEY(PIN) | FM_API_KEY(PID) | FM_API_KEY(CHECK) |
-		 FM_API_KEY(PROGRESS_MS) | FM_API_KEY(FORCE),
+		 FM_API_KEY(PROGRESS_MS) | FM_API_KEY(NODES) | FM_API_KEY(FORCE),
 	.needs = FM_API_KEY(PATH),
 	.start = start_stage_hub,
 	.cancel = leave,

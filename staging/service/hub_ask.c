@@ -11,7 +11,6 @@
 #include "mover/base/fault.h"
 #include "mover/base/hub_name.h"
 #include "mover/base/list.h"
-#include "mover/base/worker.h"
 #include "mover/node/node.h"
 #include "staging/service/hub.h"
 #include "staging/service/hub_find.h"
@@ -21,44 +20,33 @@ struct fm_hub_ask {
 	struct fm_stager *s;
 	struct fm_hub_name name;
 	char dataset[FM_CACHE_NAME_MAX + 1];
-	char source[FM_CACHE_SOURCE_MAX + 1];
+	char *nodes;			/* NULL: here */
 	struct fm_who who;
 	pid_t pid;
 	bool is_pinned, is_live;
 	enum fm_stage_freshness check;
 	struct fm_stage_ask *ask;	/* while it is staged */
-	struct fm_work work;
-	struct fm_stage_result result;
 	void (*done)(void *ctx, const struct fm_stage_result *result, const char *home);
 	void *ctx;			/* NULL: nobody waits any more */
 };
 
 /* ---- the end ---- */
 
-static void end(struct fm_hub_ask *h)
+static void free_ask(struct fm_hub_ask *h)
+{
+	free(h->nodes);
+	free(h);
+}
+
+static void end(struct fm_hub_ask *h, const struct fm_stage_result *result)
 {
 	struct fm_engine *engine = fm_stager_engine(h->s);
 
 	if (h->ctx)
-		h->done(h->ctx, &h->result, fm_hub_home(fm_stager_hub(h->s)));
+		h->done(h->ctx, result, fm_hub_home(fm_stager_hub(h->s)));
 	fm_list_del(&h->at);
-	free(h);
+	free_ask(h);
 	fm_engine_check_stopped(engine);
-}
-
-/* ---- it is staged: show it ---- */
-
-static void show_run(struct fm_work *work)
-{
-	struct fm_hub_ask *h = fm_container_of(work, struct fm_hub_ask, work);
-
-	(void)fm_hub_show(fm_stager_hub(h->s), h->result.info.id, h->name.revision, h->source,
-			  h->result.path, sizeof(h->result.path), &h->result.err);
-}
-
-static void show_done(struct fm_work *work)
-{
-	end(fm_container_of(work, struct fm_hub_ask, work));
 }
 
 static void staged(void *ctx, const struct fm_stage_result *result)
@@ -66,14 +54,7 @@ static void staged(void *ctx, const struct fm_stage_result *result)
 	struct fm_hub_ask *h = ctx;
 
 	h->ask = NULL;
-	h->result = *result;
-	if (result->err.code < 0) {
-		end(h);
-		return;
-	}
-	h->work = (struct fm_work){ .run = show_run, .done = show_done,
-				    .who = fm_share_user(h->who.uid) };
-	fm_worker_submit(fm_stager_worker(h->s), &h->work, fm_stager_loop(h->s));
+	end(h, result);
 }
 
 /* ---- it is found: stage it ---- */
@@ -85,17 +66,20 @@ static void found(void *ctx, const struct fm_hub_found *where)
 	struct fm_stage_request r = { .node = where->node, .store = where->store, .path = path,
 				      .name = h->dataset, .who = h->who, .pid = h->pid,
 				      .is_pinned = h->is_pinned, .check = h->check,
-				      .is_live = h->is_live, .is_hub = true };
+				      .is_live = h->is_live, .is_hub = true,
+				      .revision = h->name.revision, .nodes = h->nodes };
+	struct fm_stage_result failed = { .err = where->err };
+	int ret = where->err.code;
 
-	if (where->err.code < 0) {
-		h->result.err = where->err;
-		end(h);
+	if (ret < 0) {
+		end(h, &failed);
 		return;
 	}
 	r.path_len = (size_t)snprintf(path, sizeof(path), "%s@%s", h->name.dir, where->commit);
-	fm_hub_source(where->node, where->store, path, h->source, sizeof(h->source));
-	if (fm_stager_ask(h->s, &r, staged, h, &h->ask, &h->result.err) < 0)
-		end(h);
+	if (fm_stager_ask(h->s, &r, staged, h, &h->ask, &failed.err) < 0)
+		end(h, &failed);
+	else if (!h->ctx)
+		fm_hub_ask_forget(h);
 }
 
 /* ---- from outside ---- */
@@ -111,8 +95,12 @@ int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
 	if (fm_hub_path_parse(o->path, &name) < 0)
 		return fm_err_set(err, -EINVAL, "path is not models--ORG--NAME@REVISION");
 	h = FM_FAULT("hub.ask") ? NULL : calloc(1, sizeof(*h));
-	if (!h)
+	if (h && o->nodes && o->nodes[0])
+		h->nodes = strdup(o->nodes);
+	if (!h || (o->nodes && o->nodes[0] && !h->nodes)) {
+		free(h);
 		return fm_err_sys(err, -ENOMEM, "ask for %s", name.dir);
+	}
 	h->s = s;
 	h->name = name;
 	h->who = o->who;
@@ -125,7 +113,7 @@ int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
 	(void)snprintf(h->dataset, sizeof(h->dataset), "%s", o->name[0] ? o->name : name.dir);
 	ret = fm_hub_find(fm_stager_engine(s), &name, &o->who, found, h, err);
 	if (ret < 0) {
-		free(h);
+		free_ask(h);
 		return ret;
 	}
 	fm_list_append(fm_stager_hub_asks(s), &h->at);
@@ -133,10 +121,18 @@ int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
 	return 0;
 }
 
-/* Forgets who asks. What was asked for goes on, up to its names in the hub, and frees h. */
+/*
+ * Forgets who asks. What was asked for goes on, up to its names in the hub. While the repository is
+ * looked for, the search still uses h, which goes when that has found it.
+ */
 void fm_hub_ask_forget(struct fm_hub_ask *h)
 {
 	h->ctx = NULL;
+	if (!h->ask)
+		return;
+	fm_stage_ask_forget(h->ask);
+	fm_list_del(&h->at);
+	free_ask(h);
 }
 
 void fm_hub_ask_look(const struct fm_hub_ask *h, struct fm_stage_progress *out)

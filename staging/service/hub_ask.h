@@ -3,7 +3,8 @@
  * hub_ask - a request for a revision of a repository of Hugging Face.
  *
  * Happy path: find it in a hub cache of any node (hub_find.h); have that commit staged as any
- * source is (stager.h); show it in this node's hub (hub.h). Failure: of any of these, it ends.
+ * source is (stager.h), also on several nodes, each of which shows it in its hub (hub.h). Failure:
+ * of any of these, it ends.
  * Control thread.
  */
 #ifndef FM_STAGE_HUB_ASK_H
@@ -20,7 +21,8 @@ struct fm_hub_ask_opts {
 	pid_t pid;			/* who holds it; 0: nobody */
 	bool is_pinned;
 	enum fm_stage_freshness check;	/* not FM_STAGE_UNASKED */
-	bool is_live;			/* as of struct fm_stage_request */
+	bool is_live;			/* these as of struct fm_stage_request */
+	const char *nodes;
 };
 
 /*

@@ -10,13 +10,19 @@
 
 #define CODE_MAX 4095
 
+_Static_assert(FM_CACHE_NAME_MAX <= FM_STAGE_KEEP_NAME_MAX, "a dataset's name fits");
+
 /* Whether the dataset is named as the verb wants it. */
 static bool is_sound(const struct fm_stage_keep *k)
 {
 	static const struct fm_cache_key none;
 	bool has_key = memcmp(&k->key, &none, sizeof(none)) != 0, has_name = k->name[0];
 
+	if (k->verb != FM_STAGE_SHOW && strlen(k->name) > FM_CACHE_NAME_MAX)
+		return false;
 	switch (k->verb) {
+	case FM_STAGE_SHOW:
+		return k->hold <= UINT32_MAX && has_key && fm_hub_is_revision(k->name);
 	case FM_STAGE_HOLD:
 		return k->hold != 0 && has_key && !has_name;
 	case FM_STAGE_RELEASE:

@@ -5,12 +5,15 @@
  * that many bytes, none of them NUL. What is decoded is hostile: all of it is checked.
  *
  * KEEP: 0 8 id   8 1 verb (enum fm_stage_verb)   9 4 uid   13 8 hold (HOLD, RELEASE: what the asker
- *       calls it, not 0; else 0)   21 32 key (what the cache knows the dataset by: staging/key.h;
- *       zeros: by name)   53 - string: name (of a dataset, as the user calls it; "": by key)
- * KEPT: 0 8 id   8 4 code (0, or an errno)   12 - string: text (why not)
+ *       calls it, not 0; SHOW: the user's group; else 0)   21 32 key (what the cache knows the
+ *       dataset by: staging/key.h; zeros: by name)   53 - string: name (of a dataset, as the user
+ *       calls it; "": by key; SHOW: the revision, a branch, a tag or a commit)
+ * KEPT: 0 8 id   8 4 code (0, or an errno)   12 - string: text (why not; SHOW, code 0: the path of
+ *       the snapshot, "" if it is too long)
  *
  * HOLD lasts FM_CACHE_NODE_S, and is said again as long as the holder lives. RELEASE ends it, and
- * is not answered.
+ * is not answered. SHOW is of a repository of Hugging Face: its names appear in the hub of the node
+ * that is asked (hub.h), which asks the dataset's source by itself what the revision is.
  */
 #ifndef FM_STAGE_KEEP_H
 #define FM_STAGE_KEEP_H
@@ -18,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mover/base/hub_name.h"
 #include "mover/wire/wire.h"
 #include "staging/cache.h"
 
@@ -27,7 +31,11 @@ enum fm_stage_verb {
 	FM_STAGE_PIN,			/* by key or name */
 	FM_STAGE_UNPIN,			/* by name */
 	FM_STAGE_UNSTAGE,		/* by name */
+	FM_STAGE_SHOW,			/* by key; name is the revision */
+	FM_STAGE_VERB_LAST = FM_STAGE_SHOW
 };
+
+#define FM_STAGE_KEEP_NAME_MAX FM_HUB_REVISION_MAX
 
 struct fm_stage_keep {
 	uint64_t id;
@@ -35,7 +43,7 @@ struct fm_stage_keep {
 	uint32_t uid;
 	uint64_t hold;
 	struct fm_cache_key key;
-	char name[FM_CACHE_NAME_MAX + 1];
+	char name[FM_STAGE_KEEP_NAME_MAX + 1];
 };
 
 struct fm_stage_kept {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/list.h"
@@ -15,11 +16,15 @@
 #include "mover/base/worker.h"
 #include "mover/node/node.h"
 #include "mover/node/session.h"
+#include "mover/services/request.h"
 #include "mover/store/store.h"
 #include "staging/service/api_ops.h"
+#include "staging/service/hub.h"
 #include "staging/service/keep.h"
 #include "staging/service/rights.h"
 #include "staging/service/together.h"
+
+#define ANSWER_NS (5 * FM_NS_PER_S)	/* less than who asked us waits */
 
 struct fm_keeper {
 	struct fm_keeper_opts o;
@@ -36,6 +41,8 @@ struct order {
 	struct fm_stage_keep keep;
 	uint64_t id;			/* of the dataset */
 	bool is_released;		/* meanwhile */
+	struct fm_hub_source source;	/* SHOW: of the dataset */
+	char path[FM_PATH_LEN_MAX + 1];	/* ... of the snapshot */
 	struct fm_err err;
 	char peer[FM_WIRE_NAME_MAX + 1];
 };
@@ -66,7 +73,9 @@ void fm_keeper_free(struct fm_keeper *k)
 	free(k);
 }
 
-static void answer(struct fm_session *s, const struct fm_stage_keep *keep, const struct fm_err *err)
+/* path: of what is shown; NULL: nothing is. */
+static void answer(struct fm_session *s, const struct fm_stage_keep *keep, const struct fm_err *err,
+		   const char *path)
 {
 	struct fm_stage_kept kept = { .id = keep->id, .code = err->code };
 	struct fm_wire_msg m = { .type = FM_WIRE_STAGE, .stage = { .kind = FM_WIRE_STAGE_KEPT } };
@@ -76,6 +85,8 @@ static void answer(struct fm_session *s, const struct fm_stage_keep *keep, const
 		return;
 	if (err->code < 0)
 		(void)snprintf(kept.text, sizeof(kept.text), "%.255s", err->text);
+	else if (path && strlen(path) < sizeof(kept.text))
+		(void)snprintf(kept.text, sizeof(kept.text), "%s", path);
 	m.stage.body = body;
 	m.stage.len = fm_stage_kept_encode(&kept, body);
 	fm_session_send(s, &m);
@@ -91,7 +102,7 @@ static void end(struct order *o)
 	if (o->is_released)
 		fm_cache_release_node(k->o.cache, o->peer, o->keep.hold);
 	if (peer && peer->session)
-		answer(peer->session, &o->keep, &o->err);
+		answer(peer->session, &o->keep, &o->err, o->path);
 	fm_share_give_all(&o->place);
 	fm_list_del(&o->at);
 	free(o);
@@ -142,6 +153,10 @@ static void act_run(struct fm_work *work)
 	case FM_STAGE_UNSTAGE:
 		(void)fm_cache_discard(c, o->id, &o->err);
 		break;
+	case FM_STAGE_SHOW:
+		(void)fm_hub_show(o->keeper->o.hub, o->id, o->keep.name, NULL, o->path,
+				  sizeof(o->path), &o->err);
+		break;
 	case FM_STAGE_RELEASE:
 		break;		/* was done at once */
 	}
@@ -151,6 +166,55 @@ static void act_done(struct fm_work *work)
 {
 	end(fm_container_of(work, struct order, work));
 }
+
+/* ---- what is shown ---- */
+
+/* The source's node has said which commit the revision is. */
+static void asked(void *ctx, const struct fm_request_result *r)
+{
+	struct order *o = ctx;
+	const struct fm_hub_name *name = &o->source.name;
+
+	if (r->code < 0)
+		o->err = r->err;
+	else if (r->count != 1 || strcmp(r->entries[0].name, name->revision) != 0)
+		(void)fm_err_set(&o->err, -ESTALE,
+				 "%s says that \"%.100s\" of %s is another commit; run it again",
+				 o->source.node, o->keep.name, name->dir);
+	if (o->err.code < 0)
+		end(o);
+	else
+		submit(o, act_run, act_done);
+}
+
+/*
+ * Asks the node of the source which commit the revision is. What a node says that is not the source
+ * would be a way to lead a branch to any commit that is here. A store of this node is asked with
+ * the rights of the peer, not of a user here whose number it says.
+ */
+static int show(struct order *o, const struct fm_cache_info *info)
+{
+	char path[FM_HUB_DIR_MAX + FM_HUB_REVISION_MAX + 2];
+	const struct fm_hub_name *name = &o->source.name;
+	struct fm_request_opts r = { .verb = FM_VERB_LIST, .node = o->source.node,
+				     .store = o->source.store, .path = path, .after = "",
+				     .who = { o->peer, o->keep.uid, (gid_t)o->keep.hold },
+				     .timeout_ns = ANSWER_NS };
+
+	if (fm_hub_source_parse(info->source, &o->source) < 0)
+		return fm_err_set(&o->err, -EINVAL, "%.100s is not of a hub cache", info->name);
+	if (strcmp(name->revision, o->keep.name) == 0) {
+		submit(o, act_run, act_done);
+		return 0;
+	}
+	if (!fm_hub_can_be(o->keep.name, name->revision))
+		return fm_err_set(&o->err, -EINVAL, "%.100s is a commit, and not the one of %.100s",
+				  o->keep.name, info->name);
+	r.path_len = (size_t)snprintf(path, sizeof(path), "%s@%s", name->dir, o->keep.name);
+	return fm_request_start(o->keeper->o.engine, &r, asked, o, &o->err);
+}
+
+/* ---- rules, and the act ---- */
 
 static int check_rules(const struct order *o, const char *source, struct fm_err *err)
 {
@@ -178,6 +242,8 @@ static void act(struct order *o)
 		(void)fm_err_set(&o->err, -ENOENT, "it is not there any more");
 	else if (o->err.code == 0)
 		(void)check_rules(o, info.source, &o->err);
+	if (o->err.code == 0 && o->keep.verb == FM_STAGE_SHOW && show(o, &info) == 0)
+		return;
 	if (o->err.code < 0)
 		end(o);
 	else
@@ -207,7 +273,7 @@ static void find(struct order *o)
 	struct fm_cache *c = o->keeper->o.cache;
 	struct fm_cache_info info;
 
-	if (o->keep.name[0]) {
+	if (o->keep.name[0] && o->keep.verb != FM_STAGE_SHOW) {
 		submit(o, find_run, find_done);
 		return;
 	}
@@ -288,13 +354,13 @@ void fm_keeper_message(struct fm_keeper *k, struct fm_session *s, const struct f
 	/* of one that is there it need not be written down again */
 	if (ret == 0 && keep.verb == FM_STAGE_HOLD &&
 	    fm_cache_renew_node(k->o.cache, s->name, keep.hold)) {
-		answer(s, &keep, &err);
+		answer(s, &keep, &err, NULL);
 		return;
 	}
 	if (ret == 0)
 		ret = new_order(k, s->name, &keep, &o, &err);
 	if (ret < 0)
-		answer(s, &keep, &err);
+		answer(s, &keep, &err, NULL);
 	else if (o)
 		find(o);
 }

@@ -7,6 +7,10 @@
  * it is believed, if it knows the key; a name is for who staged the dataset on this node. Its root
  * is a user like any other: he ends his own pins only, and has a quota.
  *
+ * What a dataset of a hub is shown as (SHOW) is not believed either: the repository and the commit
+ * are those that the dataset was fetched and verified as, the node of its source says itself that
+ * the revision is that commit, and a repository of another source stays as it is (hub.h).
+ *
  * Bounded: orders under way by peer, holds by the cache. A session that does not read is not
  * answered. Loop thread.
  */
@@ -18,6 +22,7 @@
 struct fm_cache;
 struct fm_engine;
 struct fm_err;
+struct fm_hub;
 struct fm_keeper;
 struct fm_loop;
 struct fm_session;
@@ -32,6 +37,7 @@ struct fm_keeper_opts {
 	struct fm_loop *loop;
 	struct fm_worker *worker;
 	struct fm_cache *cache;
+	struct fm_hub *hub;
 	const char *node;		/* our name */
 	const struct fm_togethers *togethers;
 };

@@ -58,7 +58,7 @@ struct fm_stage_ask {
 	struct fm_together_waiter end;	/* of it */
 	struct fm_cache_key key;	/* what the dataset is known by, on all nodes */
 	/* What the other nodes that have it then are asked for; so many have no answer yet: */
-	struct fm_afar_ask *held, *pinned;
+	struct fm_afar_ask *held, *pinned, *shown;
 	unsigned keeping;
 	bool is_invited;		/* by a run, which is told how it ended */
 	struct fm_retry retry;		/* then */
@@ -69,6 +69,7 @@ struct fm_stage_ask {
 	pid_t pid;
 	bool is_pinned;
 	bool is_hub;
+	char revision[FM_HUB_REVISION_MAX + 1];	/* of a hub, for its ref; "": none */
 	bool is_live;
 	enum fm_stage_freshness check;
 	bool is_old;			/* some of it may have been read before this request */
@@ -116,6 +117,7 @@ static void free_ask(struct fm_stage_ask *a)
 		(void)close(a->draft);
 	fm_afar_put(a->held);
 	fm_afar_put(a->pinned);
+	fm_afar_put(a->shown);
 	free(a);
 }
 
@@ -133,11 +135,13 @@ static void end_ask(struct fm_stage_ask *a)
 	a->result.together = a->nodes ? a->together : NULL;
 	a->result.held = a->held;
 	a->result.pinned = a->pinned;
+	a->result.shown = a->shown;
 	if (ctx) {
 		a->done(ctx, &a->result);
 	} else {	/* nobody waits for it any more */
 		fm_afar_log(a->held);
 		fm_afar_log(a->pinned);
+		fm_afar_log(a->shown);
 	}
 	if (a->is_invited && a->result.err.code < 0)
 		fm_together_refuse(a->together, &a->result.err);
@@ -155,7 +159,17 @@ static void fail_ask(struct fm_stage_ask *a, const struct fm_err *why)
 	end_ask(a);
 }
 
-/* ---- READY: hold, pin, and say where ---- */
+/* ---- READY: hold, pin, show, and say where ---- */
+
+static void source_of(const struct fm_stage_ask *a, char out[static FM_CACHE_SOURCE_MAX + 1])
+{
+	/* What a hub gave was compared with its names, and no plain source is called so. */
+	if (a->is_hub)
+		fm_hub_source(a->node, a->store, a->path, out, FM_CACHE_SOURCE_MAX + 1);
+	else
+		fm_stage_source(a->shared, a->node, a->store, a->path, out,
+				FM_CACHE_SOURCE_MAX + 1);
+}
 
 /* A link in its place leads to what is somebody's own. */
 static bool is_missing(const char *path)
@@ -192,6 +206,7 @@ static void hold_run(struct fm_work *work)
 	const struct fm_cache_holder who = { .uid = a->uid, .pid = a->pid };
 	struct fm_cache *c = a->s->cache;
 	struct fm_err *err = &a->result.err;
+	char source[FM_CACHE_SOURCE_MAX + 1];
 	uint64_t hold;
 	int ret = fm_cache_request(c, a->id, err);
 
@@ -206,6 +221,10 @@ static void hold_run(struct fm_work *work)
 		ret = fm_cache_allow_user(c, a->id, a->uid, err);
 	if (ret == 0 && a->is_pinned)
 		ret = fm_cache_pin(c, a->id, a->uid, err);
+	source_of(a, source);
+	if (ret == 0 && a->revision[0])
+		ret = fm_hub_show(a->s->hub, a->id, a->revision, source, a->result.path,
+				  sizeof(a->result.path), err);
 	if (ret < 0)
 		return;
 	a->result.is_here = true;
@@ -256,7 +275,8 @@ static void keep(struct fm_stage_ask *a, struct fm_afar_wish *wish, enum fm_stag
 
 /*
  * Ends a request for several nodes: their results are known only when the run has ended. Those that
- * have it then are asked to keep it as this node does, since the user's job runs there, too.
+ * have it then are asked to keep it as this node does, since the user's job runs there, too, and to
+ * show what is of a hub in theirs.
  */
 static void together_ended(struct fm_together_waiter *w, const struct fm_err *err)
 {
@@ -272,6 +292,11 @@ static void together_ended(struct fm_together_waiter *w, const struct fm_err *er
 		keep(a, &wish, FM_STAGE_HOLD, &a->held);
 	if (wish.count > 0 && a->is_pinned)
 		keep(a, &wish, FM_STAGE_PIN, &a->pinned);
+	if (wish.count > 0 && a->revision[0]) {
+		wish.name = a->revision;
+		wish.gid = a->gid;
+		keep(a, &wish, FM_STAGE_SHOW, &a->shown);
+	}
 	if (a->keeping == 0)
 		end_ask(a);
 }
@@ -344,17 +369,6 @@ static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_er
 
 /* ---- the listing ---- */
 
-static void source_of(const struct fm_stage_ask *a, char out[static FM_CACHE_SOURCE_MAX + 1])
-{
-	/* What a hub gave was compared with its names, and no plain source is called so. */
-	if (a->is_hub)
-		(void)snprintf(out, FM_CACHE_SOURCE_MAX + 1, FM_HUB_SOURCE "%s:%s/%s", a->node,
-			       a->store, a->path);
-	else
-		fm_stage_source(a->shared, a->node, a->store, a->path, out,
-				FM_CACHE_SOURCE_MAX + 1);
-}
-
 static void refused_run(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
@@ -392,7 +406,7 @@ static bool is_alone(const struct fm_stage_ask *a, const struct fm_cache_key *ke
 
 	if (a->nodes || a->is_invited || fm_together_find(all, key))
 		return false;
-	if (a->is_hub || a->totals.is_file)
+	if (a->totals.is_file)
 		return true;
 	if (strcmp(a->node, a->s->o.node) == 0)
 		return !a->shared[0] || !a->s->o.peers || !a->s->o.peers[0];
@@ -451,7 +465,7 @@ static int join_together(struct fm_stage_ask *a, const struct fm_cache_key *key,
 	struct fm_togethers *all = a->s->togethers;
 	const struct fm_together_source source = { .node = a->node, .store = a->store,
 						   .path = a->path, .name = a->name,
-						   .shared = a->shared,
+						   .shared = a->shared, .is_hub = a->is_hub,
 						   .uid = a->uid, .gid = a->gid };
 	int ret;
 
@@ -1001,7 +1015,8 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	a->check = r->check;
 	if (r->check == FM_STAGE_BY_CONTENT)
 		a->result.check = r->check;
-	a->is_hub = r->is_hub;
+	a->is_hub = a->result.is_hub = r->is_hub;
+	(void)snprintf(a->revision, sizeof(a->revision), "%s", r->revision ? r->revision : "");
 	a->is_live = r->is_live;
 	a->draft = -1;
 	a->again.fire = ask_again;
@@ -1105,6 +1120,7 @@ static void invited(void *ctx, struct fm_together *t, const struct fm_together_s
 					    .path_len = strlen(source->path),
 					    .name = source->name,
 					    .shared = source->shared,
+					    .is_hub = source->is_hub,
 					    .who = { NULL, source->uid, source->gid } };
 	struct fm_stage_ask *a;
 	struct fm_err err;
@@ -1299,7 +1315,8 @@ static int new_keeper(struct fm_stager *s, struct fm_err *err)
 {
 	const struct fm_keeper_opts opts = {
 		.engine = s->o.engine, .loop = s->o.loop, .worker = s->o.worker,
-		.cache = s->cache, .node = s->o.node, .togethers = s->togethers,
+		.cache = s->cache, .hub = s->hub, .node = s->o.node,
+		.togethers = s->togethers,
 	};
 
 	return fm_keeper_new(&opts, &s->keeper, err);

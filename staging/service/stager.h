@@ -113,6 +113,8 @@ struct fm_stage_request {
 	/* also of a volume that another node than the source's has mounted read-write */
 	bool is_live;
 	bool is_hub;			/* path is a commit of a hub's repository: hub_ask.h */
+	/* by which it is shown in the hub of each node that is to have it; NULL: in none */
+	const char *revision;
 	/* on which it is to be, as fm_togethers_nodes() takes it; NULL, "": here */
 	const char *nodes;
 };
@@ -120,7 +122,7 @@ struct fm_stage_request {
 struct fm_stage_result {
 	struct fm_err err;
 	struct fm_cache_info info;
-	char path[FM_PATH_LEN_MAX + 1];
+	char path[FM_PATH_LEN_MAX + 1];	/* of a hub: of the snapshot in this node's */
 	bool was_ready;			/* nothing was fetched for this request */
 	enum fm_stage_freshness check;	/* that it has */
 	bool is_here;			/* info and path are of it; else only other nodes have it */
@@ -130,6 +132,8 @@ struct fm_stage_result {
 	const struct fm_together *together;
 	/* How its other nodes keep it for the caller; as long. NULL: they were not asked */
 	const struct fm_afar_ask *held, *pinned;
+	const struct fm_afar_ask *shown;	/* the same of their hubs */
+	bool is_hub;
 	struct fm_err keep_err;		/* why they were not; code 0: no reason */
 };
 

@@ -18,7 +18,6 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/node/session.h"
-#include "staging/key.h"
 #include "staging/laid.h"
 #include "staging/run/encode.h"
 #include "staging/run/rank.h"
@@ -501,8 +500,7 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	t->about.wanted = 0;
 	t->self = (unsigned)find_node(about, all->o.node);
 	t->draft = t->next_draft = t->root = t->disk = t->scratch = -1;
-	fm_stage_source(about->shared, about->node[about->source], about->store, about->path,
-			t->source, sizeof(t->source));
+	fm_stage_about_source(about, t->source);
 	t->uid = about->uid;
 	t->gid = about->gid;
 	t->task.run = run_task;
@@ -554,7 +552,8 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 {
 	struct fm_stage_about a = { .entries = totals->entries, .bytes = totals->bytes,
 				    .extents = totals->extents ? totals->extents : 1,
-				    .uid = source->uid, .gid = source->gid };
+				    .uid = source->uid, .gid = source->gid,
+				    .is_hub = source->is_hub };
 	struct fm_cache_key key;
 	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
 	struct fm_together *t;
@@ -700,7 +699,7 @@ void fm_together_check_invited(struct fm_together *t)
 	struct fm_together_source s = {
 		.node = t->about.node[t->about.source], .store = t->about.store,
 		.path = t->about.path, .name = t->about.name, .shared = t->about.shared,
-		.uid = t->named_uid, .gid = t->named_gid,
+		.is_hub = t->about.is_hub, .uid = t->named_uid, .gid = t->named_gid,
 	};
 	struct fm_err err;
 

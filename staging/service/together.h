@@ -52,6 +52,7 @@ struct fm_worker;
 struct fm_together_source {
 	const char *node, *store, *path, *name;
 	const char *shared;		/* the ID by which other nodes have its store; "": none */
+	bool is_hub;			/* path is a commit of a hub's repository */
 	uid_t uid;
 	gid_t gid;
 };

@@ -10,6 +10,7 @@
 
 #include "staging/cache.h"
 #include "staging/run/encode.h"
+#include "staging/service/keep.h"
 #include "tests/hostile/peer.h"
 
 #define JOIN_EVERY 20u		/* ticks: it begins its report anew so often, too */
@@ -312,10 +313,28 @@ static void answer(struct talk *t, struct stage_run *r, unsigned tick)
 		talk_say(t, &put);
 }
 
+/*
+ * The names of another commit, and of none, for one of a hub: as if it knew better than the source
+ * what they are. The last one it does know, so that it shows that it is heard.
+ */
+static void show(struct talk *t, struct stage_run *r, unsigned tick)
+{
+	static const char *const revisions[] = {"main", "made-up", "made/up", "known"};
+	static uint8_t body[FM_WIRE_STAGE_MAX];
+	struct fm_stage_keep k = {.id = tick + 1, .verb = FM_STAGE_SHOW};
+	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
+
+	(void)snprintf(k.name, sizeof(k.name), "%s", revisions[tick % 4]);
+	if (!r->about.is_hub || fm_stage_about_key(&r->about, &k.key, run) < 0)
+		return;
+	memset(run, 0, sizeof(run));
+	say(t, run, FM_WIRE_STAGE_KEEP, body, fm_stage_keep_encode(&k, body));
+}
+
 static const struct lie lies[] = {
 	{"silent", silent},   {"keep", keep},	  {"forge", forge}, {"hoard", hoard},
 	{"miscount", miscount}, {"order", order},   {"waver", waver}, {"misname", misname},
-	{"change", change},   {"flood", flood},	  {"answer", answer}};
+	{"change", change},   {"flood", flood},	  {"answer", answer}, {"show", show}};
 
 const struct lie *lie_find(const char *name)
 {

@@ -75,6 +75,12 @@ static void make_up(struct peer *p, struct fm_stage_about *a)
 	(void)snprintf(a->path, sizeof(a->path), "%s", paths[below(o, 4)]);
 	(void)snprintf(a->name, sizeof(a->name), "%s", one_in(o, 4) ? "hstl\033[7m" : "hstl-set");
 	(void)snprintf(a->shared, sizeof(a->shared), "%s", one_in(o, 3) ? "nfs1" : "");
+	a->is_hub = one_in(o, 6);
+	if (!a->is_hub)
+		return;
+	a->shared[0] = '\0';
+	(void)snprintf(a->path, sizeof(a->path), "models--hstl--m@%040llx",
+		       (unsigned long long)below(o, 4));
 }
 
 static struct stage_run *any_run(struct peer *p)
@@ -227,8 +233,9 @@ static size_t make_keep(struct stage_run *r, struct odds *o, uint8_t kind, uint8
 {
 	struct fm_stage_kept kept = {.id = below(o, 8), .code = -(int)below(o, 3), .text = "\033"};
 	struct fm_stage_keep k = {.id = below(o, 8),
-				  .verb = 1 + (unsigned)below(o, FM_STAGE_UNSTAGE),
+				  .verb = 1 + (unsigned)below(o, FM_STAGE_VERB_LAST),
 				  .uid = one_in(o, 2) ? 0 : 1000};
+	static const char *const revisions[] = {"main", "pr/1", "refs/x", "v1.0"};
 	bool is_of_hold = k.verb == FM_STAGE_HOLD || k.verb == FM_STAGE_RELEASE;
 	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
 
@@ -236,7 +243,10 @@ static size_t make_keep(struct stage_run *r, struct odds *o, uint8_t kind, uint8
 		return fm_stage_kept_encode(&kept, body);
 	if (is_of_hold)
 		k.hold = 1 + below(o, 1000);
-	if (k.verb == FM_STAGE_HOLD || (k.verb == FM_STAGE_PIN && one_in(o, 2)))
+	if (k.verb == FM_STAGE_SHOW)
+		(void)snprintf(k.name, sizeof(k.name), "%s", revisions[below(o, 4)]);
+	if (k.verb == FM_STAGE_HOLD || k.verb == FM_STAGE_SHOW ||
+	    (k.verb == FM_STAGE_PIN && one_in(o, 2)))
 		(void)fm_stage_about_key(&r->about, &k.key, run);
 	else if (!is_of_hold)
 		(void)snprintf(k.name, sizeof(k.name), "%.200s", r->about.name);

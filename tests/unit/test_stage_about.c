@@ -6,9 +6,11 @@
  */
 #include "staging/service/about.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "staging/cache.h"
+#include "staging/service/hub.h"
 #include "tests/fm_test.h"
 
 static const struct fm_stage_about plain = {
@@ -65,9 +67,81 @@ static void test_same_dataset(void)
 	CU_ASSERT_TRUE(is_same_run(&plain, &other));
 }
 
+#define COMMIT "0123456789abcdef0123456789abcdef01234567"
+
+static int decoded(const struct fm_stage_about *a, struct fm_stage_about *out)
+{
+	static uint8_t buf[FM_WIRE_STAGE_MAX];
+
+	return fm_stage_about_decode(buf, fm_stage_about_encode(a, buf), out);
+}
+
+/* A commit of a hub's repository is another dataset than the same path of a plain store. */
+static void test_hub(void)
+{
+	struct fm_stage_about a = plain, other, out;
+	char source[FM_CACHE_SOURCE_MAX + 1];
+	struct fm_hub_source of;
+
+	(void)strcpy(a.path, "models--org--name@" COMMIT);
+	other = a;
+	a.is_hub = true;
+	CU_ASSERT_FALSE(is_same_run(&a, &other));
+	CU_ASSERT_EQUAL(decoded(&a, &out), 0);
+	CU_ASSERT_TRUE(out.is_hub && !out.is_in);
+	a.is_in = true;
+	CU_ASSERT_EQUAL(decoded(&a, &out), 0);
+	CU_ASSERT_TRUE(out.is_hub && out.is_in && is_same_run(&a, &out));
+	fm_stage_about_source(&a, source);
+	CU_ASSERT_STRING_EQUAL(source, "hf://n1:s/models--org--name@" COMMIT);
+	CU_ASSERT_EQUAL_FATAL(fm_hub_source_parse(source, &of), 0);
+	CU_ASSERT_STRING_EQUAL(of.node, "n1");
+	CU_ASSERT_STRING_EQUAL(of.store, "s");
+	CU_ASSERT_STRING_EQUAL(of.name.dir, "models--org--name");
+	CU_ASSERT_STRING_EQUAL(of.name.revision, COMMIT);
+}
+
+/* Nothing but a commit of one repository: no branch, no way out of the hub, no shared store. */
+static void test_bad_hub(void)
+{
+	static const char *const bad[] = {
+		"set", "models--org--name", "models--org--name@main", "models--org--name@../x",
+		"models--../x@" COMMIT, "models--org--name/x@" COMMIT, "users--org--name@" COMMIT,
+		"models--org--name@" COMMIT "0", "models--org--name@" COMMIT "/x",
+	};
+	struct fm_stage_about a = plain, out;
+
+	a.is_hub = true;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		(void)strcpy(a.path, bad[i]);
+		CU_ASSERT_EQUAL(decoded(&a, &out), -EBADMSG);
+	}
+	(void)strcpy(a.path, "models--org--name@" COMMIT);
+	CU_ASSERT_EQUAL(decoded(&a, &out), 0);
+	(void)strcpy(a.shared, "nfs1");
+	CU_ASSERT_EQUAL(decoded(&a, &out), -EBADMSG);
+}
+
+static void test_hub_sources(void)
+{
+	static const char *const bad[] = {
+		"", "hf://", "n1:s/models--org--name@" COMMIT, "hf://s/models--org--name@" COMMIT,
+		"hf://:s/models--org--name@" COMMIT, "hf://n1:/models--org--name@" COMMIT,
+		"hf://n1:s", "hf://n1:s/models--org--name@main", "hf://n1:s/x@" COMMIT,
+		"hf://n1:s/a/models--org--name@" COMMIT,
+	};
+	struct fm_hub_source of;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(fm_hub_source_parse(bad[i], &of), -EINVAL);
+}
+
 static const struct fm_test tests[] = {
 	{ "another listing, other totals, other nodes: another run", test_other_dataset },
 	{ "whoever asks, and for whom: the same run", test_same_dataset },
+	{ "a commit of a hub is said to be one", test_hub },
+	{ "nothing else of a hub is believed", test_bad_hub },
+	{ "what is the source of a hub's dataset", test_hub_sources },
 };
 
 FM_TEST_MAIN("stage_about", tests)

@@ -73,7 +73,18 @@ static void test_verbs(void)
 		{ FM_STAGE_UNPIN, 0, true, "", -EBADMSG },
 		{ FM_STAGE_UNSTAGE, 0, false, "a", 0 },
 		{ 0, 1, true, "", -EBADMSG },
-		{ FM_STAGE_UNSTAGE + 1, 0, false, "a", -EBADMSG },
+		{ FM_STAGE_SHOW, 0, true, "main", 0 },
+		{ FM_STAGE_SHOW, UINT32_MAX, true, "pr/1", 0 },
+		{ FM_STAGE_SHOW, UINT32_MAX + UINT64_C(1), true, "main", -EBADMSG },
+		{ FM_STAGE_SHOW, 0, false, "main", -EBADMSG },
+		{ FM_STAGE_SHOW, 0, true, "", -EBADMSG },
+		{ FM_STAGE_SHOW, 0, true, "../main", -EBADMSG },
+		{ FM_STAGE_SHOW, 0, true, "a/../../b", -EBADMSG },
+		{ FM_STAGE_SHOW, 0, true, "/etc/passwd", -EBADMSG },
+		{ FM_STAGE_SHOW, 0, true, "a//b", -EBADMSG },
+		{ FM_STAGE_SHOW, 0, true, ".new", -EBADMSG },
+		{ FM_STAGE_SHOW, 0, true, "a\033[2J", -EBADMSG },
+		{ FM_STAGE_VERB_LAST + 1, 0, false, "a", -EBADMSG },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -94,7 +105,7 @@ static void test_broken(void)
 	struct fm_stage_kept a = { .text = "text" };
 	size_t len;
 
-	memset(k.name, 'n', sizeof(k.name) - 1);
+	memset(k.name, 'n', FM_CACHE_NAME_MAX);
 	len = fm_stage_keep_encode(&k, buf);
 	CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, len, &k), 0);
 	for (size_t cut = 0; cut < len; cut++)

@@ -132,7 +132,7 @@ int fmove_locate(struct fmove *c, const char *path, struct fmove_place *out,
 /*
  * A repository of Hugging Face, as a hub cache's directory calls it
  * (models--ORG--NAME), from a hub cache of any node. out->path: of the snapshot; hf_home: what
- * HF_HOME is to be.
+ * HF_HOME is to be here. With nodes as fmove_stage(): each has it in a hub cache of its own.
  */
 int fmove_stage_hub(struct fmove *c, const char *repository, const char *revision,
 		    const struct fmove_stage_options *opts, struct fmove_dataset *out,
