@@ -365,30 +365,43 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char 
 
 /* ---- what goes ---- */
 
-/*
- * Whether a snapshot or blob leads to a dataset that is here. What is no link of ours is left
- * alone: it counts as here.
- */
-static bool is_there(const struct fm_hub *h, int dir, const char *name)
-{
-	struct fm_cache_key version;
-
-	return !version_of(dir, name, &version) ||
-	       fm_cache_find_version(h->cache, &version) != 0;
-}
-
 struct sweep {
 	const struct fm_hub *h;
 	int repository;
+	char from[FM_HUB_MARK_MAX + 1];	/* its mark; "": of several */
 	bool is_less; /* a snapshot went */
 };
+
+/*
+ * Whether a snapshot or blob leads to a dataset that is here. What is no link of ours is left
+ * alone: it counts as here. A dataset that went, and came again from another source with the same
+ * CRCs, has the same path: it is not what the name was made for.
+ */
+static bool is_there(const struct sweep *s, int dir, const char *name)
+{
+	char from[FM_HUB_MARK_MAX + 1];
+	struct fm_hub_source source;
+	struct fm_cache_key version;
+	struct fm_cache_info info;
+
+	if (!version_of(dir, name, &version))
+		return true;
+	if (!fm_cache_look(s->h->cache, fm_cache_find_version(s->h->cache, &version), &info))
+		return false;
+	if (!s->from[0])
+		return true;
+	if (fm_hub_source_parse(info.source, &source) < 0)
+		return false;
+	mark_of(&source, from);
+	return strcmp(from, s->from) == 0;
+}
 
 static void drop_snapshot(int dir, const char *name, void *ctx)
 {
 	struct sweep *s = ctx;
 	char list[FM_NAME_LEN_MAX + sizeof(TREES "/.json")];
 
-	if (!fm_hub_is_commit(name) || is_there(s->h, dir, name))
+	if (!fm_hub_is_commit(name) || is_there(s, dir, name))
 		return;
 	s->is_less = true;
 	fm_hub_ref_drop(s->repository, name);
@@ -404,7 +417,7 @@ static void drop_blob(int dir, const char *name, void *ctx)
 {
 	const struct sweep *s = ctx;
 
-	if (!is_there(s->h, dir, name))
+	if (!is_there(s, dir, name))
 		(void)unlinkat(dir, name, 0);
 }
 
@@ -430,14 +443,21 @@ static void make_blobs_again(int dir, const char *name, void *ctx)
 			    s->h->home, name, fm_err_name(ret));
 }
 
+struct sweeping {
+	const struct fm_hub *h;
+	int home;			/* HOME */
+};
+
 /* Removes what leads to datasets that are gone. A repository without snapshots goes. */
 static void sweep_repository(int hub, const char *name, void *ctx)
 {
 	static const char *const parts[] = { "blobs", TREES, "refs", NULL };
-	struct sweep s = { .h = ctx, .repository = fm_hub_dir_open(hub, name) };
+	const struct sweeping *all = ctx;
+	struct sweep s = { .h = all->h, .repository = fm_hub_dir_open(hub, name) };
 
 	if (s.repository < 0)
 		return;
+	fm_hub_mark_read(all->home, name, s.from);
 	fm_hub_dir_each(s.repository, SNAPSHOTS, drop_snapshot, &s);
 	if (s.is_less || !s.h->is_swept) {
 		fm_hub_dir_each(s.repository, "blobs", drop_blob, &s);
@@ -452,11 +472,12 @@ static void sweep_repository(int hub, const char *name, void *ctx)
 	(void)close(s.repository);	/* only read */
 }
 
-static void sweep_home(struct fm_hub *h, int home)
+static void sweep_home(const struct fm_hub *h, int home)
 {
+	struct sweeping all = { .h = h, .home = home };
 	int hub = fm_hub_dir_open(home, HUB);
 
-	fm_hub_dir_each(home, HUB, sweep_repository, h);
+	fm_hub_dir_each(home, HUB, sweep_repository, &all);
 	if (hub < 0)
 		return;
 	fm_hub_mark_sweep(home, hub);

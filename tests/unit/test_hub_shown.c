@@ -245,6 +245,29 @@ static void test_evicted(void)
 	teardown();
 }
 
+/* It comes again where the first one was, from B: a version is as sure as its CRCs are. */
+static void test_came_again(void)
+{
+	uint64_t ours, more;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	more = bring("t", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(show_here(more, "v2"), 0);
+	fm_hub_source("b", "s", REPOSITORY "@" X, table[ours - 1].source, FM_CACHE_SOURCE_MAX + 1);
+	CU_ASSERT_EQUAL(show_for_another(ours, "main"), -EEXIST);
+	fm_hub_sweep(hub);
+	CU_ASSERT_TRUE(is_ref("main", NULL) && is_ref("v2", Y));
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), 0);
+	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), 0);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);	/* a user here asks for B's */
+	fm_hub_sweep(hub);
+	CU_ASSERT_TRUE(is_ref("main", X) && is_ref("v2", Y));
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("several"));
+	teardown();
+}
+
 /* A name that is a commit leads to that one, and is no ref. */
 static void test_other_commit(void)
 {
@@ -585,6 +608,7 @@ static const struct fm_test tests[] = {
 	{ "another source's copy of a commit is not shown, nor another commit by it",
 	  test_same_then_other },
 	{ "nor when what a branch leads to goes", test_evicted },
+	{ "nor when it comes again from another source", test_came_again },
 	{ "no ref is called like a commit", test_other_commit },
 	{ "the source of a repository moves its branches", test_own_branch },
 	{ "an older copy of a commit is not shown in the place of a newer one", test_newer_copy },
