@@ -294,7 +294,7 @@ static void describe(struct fm_cache *c, const struct fm_cache_entry *e, struct 
 		.extents = e->set.extents,
 		.extents_done = e->extents_done,
 		.holds = e->hold_count,
-		.pins = e->use.pin_count,
+		.pins = e->use.pin_count + e->use.far_count,
 		.created_ns = shown(c, e->set.created_ns),
 		.requested_ns = shown(c, e->use.requested.wall_ns),
 		.used_ns = shown(c, e->use.used.wall_ns),

@@ -38,6 +38,7 @@ struct fm_cache_fetch;
 #define FM_CACHE_USER_HOLDS_MAX 1024 /* of one user */
 #define FM_CACHE_ROOT_HOLDS	256  /* for root alone */
 #define FM_CACHE_NODE_HOLDS_MAX 512  /* for one other node */
+#define FM_CACHE_NODE_PINS_MAX	256  /* of one other node */
 #define FM_CACHE_NODE_S		600  /* that a hold for another node lasts without a word of it */
 #define FM_CACHE_WHO_MAX	64   /* users who may read one dataset */
 
@@ -75,7 +76,9 @@ struct fm_cache_opts {
 	unsigned high;	       /* percent of it: above that, what nobody needs goes ... */
 	unsigned low;	       /* ... until this much is left */
 	uint64_t grace_ns;     /* what was asked for within that time stays */
-	uint64_t user_quota;   /* bytes that one user may hold and pin; 0: no limit */
+	/* bytes that one user may hold and pin here; from other nodes as much, with what he has
+	 * here; 0: no limit */
+	uint64_t user_quota;
 	const struct fm_cache_clock *clock; /* NULL: the real one */
 };
 
@@ -205,20 +208,35 @@ bool fm_cache_renew_node(struct fm_cache *cache, const char *node, uint64_t thei
  * the disk.
  */
 int fm_cache_pin(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
-/* For another node: root has a quota, too. */
-int fm_cache_pin_node(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
+/*
+ * For another node, which says who the user is: root has a quota, too. -EBUSY: that node, or all
+ * others, pin too much: FM_CACHE_NODE_PINS_MAX, or so many bytes that little is left for this node.
+ */
+int fm_cache_pin_node(struct fm_cache *cache, uint64_t id, const char *node, uid_t uid,
+		      struct fm_err *err);
 
-/* -ENOENT also if that user does not pin it. Root takes everybody's pins away with is_all. */
+/*
+ * Ends what that user pins, here and from other nodes. -ENOENT also if he does not. Root takes
+ * everybody's pins away with is_all.
+ */
 int fm_cache_unpin(struct fm_cache *cache, uint64_t id, uid_t uid, bool is_all, struct fm_err *err);
+/* Only what that node pinned for him. -ENOENT: it did not. */
+int fm_cache_unpin_node(struct fm_cache *cache, uint64_t id, const char *node, uid_t uid,
+			struct fm_err *err);
 
 /* A dataset of that name or source that the user pins; 0: there is none. */
 uint64_t fm_cache_find_pinned(struct fm_cache *cache, const char *name, uid_t uid);
 
-/* The bytes that a user holds and pins; each dataset counts in full. Never waits. */
+/*
+ * The bytes that a user holds and pins, here and from other nodes; each dataset counts in full.
+ * Never waits.
+ */
 uint64_t fm_cache_charged(struct fm_cache *cache, uid_t uid);
 
-/* -EDQUOT: with so much more, of a dataset of that name, he has more than his quota. Never
- * waits. */
+/*
+ * For what he does here. -EDQUOT: with so much more, of a dataset of that name, he has more than
+ * his quota. Never waits.
+ */
 int fm_cache_check_quota(struct fm_cache *cache, uid_t uid, const char *name, uint64_t bytes,
 			 struct fm_err *err);
 

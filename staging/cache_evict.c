@@ -59,7 +59,9 @@ struct eviction {
 
 static bool is_needed(const struct fm_cache_entry *e)
 {
-	return e->use.pin_count > 0 || e->hold_count > 0 || e->kept > 0 || e->is_fetched;
+	unsigned pins = e->use.pin_count + e->use.far_count;
+
+	return pins > 0 || e->hold_count > 0 || e->kept > 0 || e->is_fetched;
 }
 
 static int begin(struct eviction *v, uint64_t id)

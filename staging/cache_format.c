@@ -210,6 +210,48 @@ int fm_cache_get_dataset(const uint8_t *in, size_t len, struct fm_cache_dataset 
 	return 0;
 }
 
+static void put_node(struct fm_writer *w, const char *node)
+{
+	size_t len = strlen(node);
+
+	fm_put_u8(w, (uint8_t)len);
+	fm_put_bytes(w, node, len);
+}
+
+static bool get_node(struct fm_reader *r, char out[static FM_CACHE_NODE_MAX + 1])
+{
+	size_t len = fm_get_u8(r);
+
+	return !r->failed && len > 0 && len <= FM_CACHE_NODE_MAX && fm_reader_left(r) >= len &&
+	       get_text(r, len, out) && is_plain(out, len);
+}
+
+/* Only where there are some: then older versions do not know the file, and count no pins. */
+static void put_far_pins(struct fm_writer *w, const struct fm_cache_use *in)
+{
+	fm_put_le32(w, in->far_count);
+	for (unsigned i = 0; i < in->far_count; i++) {
+		fm_put_le32(w, in->far[i].uid);
+		put_node(w, in->far[i].node);
+	}
+}
+
+static bool get_far_pins(struct fm_reader *r, struct fm_cache_use *out)
+{
+	bool is_sound = true;
+
+	if (fm_reader_left(r) == 0)
+		return true;
+	out->far_count = fm_get_le32(r);
+	if (r->failed || out->far_count == 0 || out->far_count > FM_CACHE_FAR_PINS_MAX)
+		return false;
+	for (unsigned i = 0; i < out->far_count && is_sound; i++) {
+		out->far[i].uid = fm_get_le32(r);
+		is_sound = get_node(r, out->far[i].node);
+	}
+	return is_sound;
+}
+
 size_t fm_cache_put_use(const struct fm_cache_use *in, uint8_t *out, size_t len)
 {
 	struct fm_writer w = begin(FM_CACHE_KIND_USE, out, len);
@@ -222,6 +264,8 @@ size_t fm_cache_put_use(const struct fm_cache_use *in, uint8_t *out, size_t len)
 	fm_put_le32(&w, in->pin_count);
 	for (unsigned i = 0; i < in->pin_count; i++)
 		fm_put_le32(&w, in->pins[i]);
+	if (in->far_count > 0)
+		put_far_pins(&w, in);
 	return end(&w, out);
 }
 
@@ -239,7 +283,7 @@ int fm_cache_get_use(const uint8_t *in, size_t len, struct fm_cache_use *out)
 		return -EBADMSG;
 	for (unsigned i = 0; i < u.pin_count; i++)
 		u.pins[i] = fm_get_le32(&r);
-	if (!is_whole(&r))
+	if (r.failed || !get_far_pins(&r, &u) || !is_whole(&r))
 		return -EBADMSG;
 	*out = u;
 	return 0;
@@ -361,21 +405,9 @@ size_t fm_cache_put_afar(const struct fm_cache_afar_record *in, uint8_t *out, si
 	fm_put_bytes(&w, in->listing.bytes, sizeof(in->listing.bytes));
 	fm_put_le16(&w, (uint16_t)in->count);
 	fm_put_le16(&w, 0);
-	for (unsigned i = 0; i < in->count; i++) {
-		size_t node_len = strlen(in->node[i]);
-
-		fm_put_u8(&w, (uint8_t)node_len);
-		fm_put_bytes(&w, in->node[i], node_len);
-	}
+	for (unsigned i = 0; i < in->count; i++)
+		put_node(&w, in->node[i]);
 	return end(&w, out);
-}
-
-static bool get_node(struct fm_reader *r, char out[static FM_CACHE_NODE_MAX + 1])
-{
-	size_t len = fm_get_u8(r);
-
-	return !r->failed && len > 0 && len <= FM_CACHE_NODE_MAX && fm_reader_left(r) >= len &&
-	       get_text(r, len, out) && is_plain(out, len);
 }
 
 int fm_cache_get_afar(const uint8_t *in, size_t len, struct fm_cache_afar_record *out)

@@ -34,6 +34,9 @@ enum fm_cache_kind {
 #define FM_CACHE_HEAD_LEN    (FM_CACHE_FRAME_LEN + FM_CACHE_CRC_LEN)
 #define FM_CACHE_DATASET_LEN 140u /* before name and source */
 #define FM_CACHE_USE_LEN     92u  /* before the pins */
+#define FM_CACHE_USE_MAX                                                                           \
+	(FM_CACHE_USE_LEN + FM_CACHE_PINS_MAX * 4 + 4 +                                            \
+	 FM_CACHE_FAR_PINS_MAX * (4 + 1 + FM_CACHE_NODE_MAX) + FM_CACHE_CRC_LEN)
 #define FM_CACHE_EXTENTS_LEN 32u  /* before the bits */
 #define FM_CACHE_HOLD_LEN    80u  /* with the CRC */
 #define FM_CACHE_NODE_HOLD_LEN 56u /* before the node */
@@ -68,6 +71,12 @@ struct fm_cache_stamp {
 	uint64_t boot_ns;
 };
 
+/* A pin that another node asked for, in the name of a user. */
+struct fm_cache_far_pin {
+	uid_t uid;
+	char node[FM_CACHE_NODE_MAX + 1];
+};
+
 /* What changes while it is here. */
 struct fm_cache_use {
 	uint64_t id;
@@ -77,6 +86,8 @@ struct fm_cache_use {
 	uint8_t boot[FM_HOLD_BOOT_LEN]; /* for which boot_ns of all three counts */
 	uint32_t pin_count;
 	uid_t pins[FM_CACHE_PINS_MAX];
+	uint32_t far_count;
+	struct fm_cache_far_pin far[FM_CACHE_FAR_PINS_MAX];
 };
 
 /* A hold that ends with a process, or one for another node. */

@@ -174,7 +174,7 @@ static struct fm_evict_item item_of(struct fm_cache *c, struct fm_cache_entry *e
 		.cost = e->set.cost,
 		.is_ready = e->state == FM_CACHE_READY,
 		.is_busy = e->is_busy,
-		.pins = e->use.pin_count,
+		.pins = e->use.pin_count + e->use.far_count,
 		.holds = e->hold_count + e->kept,
 	};
 }

@@ -4,9 +4,14 @@
  *
  * A pin counts in memory before it is on the disk. It is removed from the disk before it stops to
  * count in memory. So a dataset is never evicted while somebody was told that it is pinned.
+ *
+ * What another node does in the name of a user is kept apart from what he does here: that node says
+ * who he is, and nobody else. It takes away only what it asked for itself, and what it asked for
+ * takes nothing from the user's quota here. All that one node pins is bounded.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,7 +28,7 @@
 
 static int write_use(struct fm_cache *c, int dir, struct fm_cache_use *use, bool is_durable)
 {
-	uint8_t bytes[FM_CACHE_USE_LEN + FM_CACHE_PINS_MAX * 4 + FM_CACHE_CRC_LEN];
+	uint8_t bytes[FM_CACHE_USE_MAX];
 
 	memcpy(use->boot, c->boot, sizeof(use->boot));
 	return fm_cache_file_write(dir, FM_CACHE_USE_NAME, bytes,
@@ -151,24 +156,38 @@ static int find_pin(const struct fm_cache_use *use, uid_t uid)
 	return -1;
 }
 
-static bool is_charged(const struct fm_cache_entry *e, uid_t uid)
+/* The pin that this node asked for; NULL: that any one did. */
+static int find_far(const struct fm_cache_use *use, uid_t uid, const char *node)
 {
-	if (find_pin(&e->use, uid) >= 0)
+	for (unsigned i = 0; i < use->far_count; i++)
+		if (use->far[i].uid == uid && (!node || strcmp(use->far[i].node, node) == 0))
+			return (int)i;
+	return -1;
+}
+
+/* Whether it is charged to that user, by what he does here or, is_any, also from other nodes. */
+static bool is_charged(const struct fm_cache_entry *e, uid_t uid, bool is_any)
+{
+	if (find_pin(&e->use, uid) >= 0 || (is_any && find_far(&e->use, uid, NULL) >= 0))
 		return true;
-	fm_list_each (at, next, &e->holds)
-		if (fm_container_of(at, struct fm_cache_hold, at)->record.uid == uid)
+	fm_list_each (at, next, &e->holds) {
+		const struct fm_cache_hold_record *h =
+			&fm_container_of(at, struct fm_cache_hold, at)->record;
+
+		if (h->uid == uid && (is_any || !h->node[0]))
 			return true;
+	}
 	return false;
 }
 
-static uint64_t charged(struct fm_cache *c, uid_t uid)
+static uint64_t charged(struct fm_cache *c, uid_t uid, bool is_any)
 {
 	uint64_t sum = 0;
 
 	fm_list_each (at, next, &c->entries) {
 		const struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
 
-		if (is_charged(e, uid))
+		if (is_charged(e, uid, is_any))
 			sum = sum + e->set.bytes < sum ? UINT64_MAX : sum + e->set.bytes;
 	}
 	return sum;
@@ -179,16 +198,16 @@ uint64_t fm_cache_charged(struct fm_cache *c, uid_t uid)
 	uint64_t sum;
 
 	pthread_mutex_lock(&c->lock);
-	sum = charged(c, uid);
+	sum = charged(c, uid, true);
 	pthread_mutex_unlock(&c->lock);
 	return sum;
 }
 
 /* Under the lock. */
-static int check_quota(struct fm_cache *c, uid_t uid, const char *name, uint64_t bytes,
+static int check_quota(struct fm_cache *c, uid_t uid, bool is_any, const char *name, uint64_t bytes,
 		       struct fm_err *err)
 {
-	uint64_t has = charged(c, uid), quota = c->o.user_quota;
+	uint64_t has = charged(c, uid, is_any), quota = c->o.user_quota;
 
 	if (quota == 0 || (has <= quota && bytes <= quota - has))
 		return 0;
@@ -203,9 +222,9 @@ static int check_quota(struct fm_cache *c, uid_t uid, const char *name, uint64_t
 int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_t uid,
 			bool is_elsewhere, struct fm_err *err)
 {
-	if (is_charged(e, uid) || (uid == 0 && !is_elsewhere))
+	if (is_charged(e, uid, is_elsewhere) || (uid == 0 && !is_elsewhere))
 		return 0;
-	return check_quota(c, uid, e->set.name, e->set.bytes, err);
+	return check_quota(c, uid, is_elsewhere, e->set.name, e->set.bytes, err);
 }
 
 int fm_cache_check_quota(struct fm_cache *c, uid_t uid, const char *name, uint64_t bytes,
@@ -216,24 +235,81 @@ int fm_cache_check_quota(struct fm_cache *c, uid_t uid, const char *name, uint64
 	if (uid == 0)
 		return 0;
 	pthread_mutex_lock(&c->lock);
-	ret = check_quota(c, uid, name, bytes, err);
+	ret = check_quota(c, uid, false, name, bytes, err);
 	pthread_mutex_unlock(&c->lock);
 	return ret;
 }
 
 /* ---- pins ---- */
 
-static int add_pin(struct fm_cache *c, struct fm_cache_entry *e, uid_t uid, bool is_elsewhere,
-		   bool *is_there, struct fm_err *err)
-{
-	int ret = fm_cache_may_use(e, err);
+/* Whose pin: of a user of this node, or of one in whose name another node asks. */
+struct pinner {
+	uid_t uid;
+	const char *node; /* NULL: this one */
+};
 
-	*is_there = ret == 0 && find_pin(&e->use, uid) >= 0;
-	if (ret < 0 || *is_there)
-		return ret;
-	ret = fm_cache_may_charge(c, e, uid, is_elsewhere, err);
-	if (ret < 0)
-		return ret;
+static bool is_pinned_by(const struct fm_cache_use *use, const struct pinner *who)
+{
+	return who->node ? find_far(use, who->uid, who->node) >= 0 : find_pin(use, who->uid) >= 0;
+}
+
+/* What a node pins in the names of its users, and what all nodes do. */
+struct far_sums {
+	uint64_t of_node, of_all; /* bytes */
+	unsigned pins, here;	  /* of that node: in all, and of this dataset */
+};
+
+static void add_far(struct far_sums *sums, const struct fm_cache_entry *e, const char *node)
+{
+	unsigned pins = 0;
+
+	for (unsigned i = 0; i < e->use.far_count; i++)
+		pins += strcmp(e->use.far[i].node, node) == 0;
+	sums->pins += pins;
+	sums->of_node += pins > 0 ? e->set.bytes : 0;
+	sums->of_all += e->use.far_count > 0 ? e->set.bytes : 0;
+}
+
+/*
+ * The rule of base/share.h, for bytes: other nodes pin at most seven eighths of the cache, and one
+ * of them at most seven times what it leaves of that. The first one may have three quarters.
+ */
+static bool have_far_room(const struct fm_cache *c, const struct far_sums *has, uint64_t bytes)
+{
+	uint64_t total = c->o.size / 8 * 7;
+
+	if (has->of_all > total || bytes > total - has->of_all)
+		return false;
+	return (has->of_node + bytes) / 7 <= total - has->of_all - bytes;
+}
+
+static int check_far(struct fm_cache *c, const struct fm_cache_entry *e, const char *node,
+		     struct fm_err *err)
+{
+	struct far_sums has = { 0 }, here = { 0 };
+
+	fm_list_each (at, next, &c->entries)
+		add_far(&has, fm_container_of(at, struct fm_cache_entry, at), node);
+	add_far(&here, e, node);
+	if (has.pins >= FM_CACHE_NODE_PINS_MAX)
+		return fm_err_full(err, "cache %.200s: %s has %d pins here, which is the most of "
+				   "one node", c->directory, node, FM_CACHE_NODE_PINS_MAX);
+	if (here.pins >= FM_CACHE_FAR_PINS_MAX / 2 || e->use.far_count == FM_CACHE_FAR_PINS_MAX)
+		return fm_err_full(err, "cache %.200s: %u pins of %s are for users of %s, and %u "
+				   "for all other nodes, which is the most: unpin it there, or pin "
+				   "it on this node", c->directory, here.pins, e->set.name, node,
+				   e->use.far_count);
+	if (here.pins > 0 || have_far_room(c, &has, here.of_all > 0 ? 0 : e->set.bytes))
+		return 0;
+	return fm_err_full(err, "cache %.200s: %s pins %" PRIu64 " MiB here, all other nodes %"
+			   PRIu64 " MiB, and %s has %" PRIu64 " MiB, which would leave too little "
+			   "for this node: unpin something there, or pin it on this node",
+			   c->directory, node, has.of_node >> 20, has.of_all >> 20, e->set.name,
+			   e->set.bytes >> 20);
+}
+
+static int add_near(struct fm_cache *c, struct fm_cache_entry *e, uid_t uid, struct fm_err *err)
+{
 	if (e->use.pin_count == FM_CACHE_PINS_MAX)
 		return fm_err_full(err, "cache %.200s: %d users pin %s, which is the most",
 				   c->directory, FM_CACHE_PINS_MAX, e->set.name);
@@ -241,7 +317,35 @@ static int add_pin(struct fm_cache *c, struct fm_cache_entry *e, uid_t uid, bool
 	return 0;
 }
 
-static void drop_pin(struct fm_cache_use *use, uid_t uid)
+static int add_far_pin(struct fm_cache *c, struct fm_cache_entry *e, const struct pinner *who,
+		       struct fm_err *err)
+{
+	struct fm_cache_far_pin *pin = &e->use.far[e->use.far_count];
+	int ret = check_far(c, e, who->node, err);
+
+	if (ret < 0)
+		return ret;
+	pin->uid = who->uid;
+	(void)snprintf(pin->node, sizeof(pin->node), "%s", who->node);
+	e->use.far_count++;
+	return 0;
+}
+
+static int add_pin(struct fm_cache *c, struct fm_cache_entry *e, const struct pinner *who,
+		   bool *is_there, struct fm_err *err)
+{
+	int ret = fm_cache_may_use(e, err);
+
+	*is_there = ret == 0 && is_pinned_by(&e->use, who);
+	if (ret < 0 || *is_there)
+		return ret;
+	ret = fm_cache_may_charge(c, e, who->uid, who->node, err);
+	if (ret < 0)
+		return ret;
+	return who->node ? add_far_pin(c, e, who, err) : add_near(c, e, who->uid, err);
+}
+
+static void drop_near(struct fm_cache_use *use, uid_t uid)
 {
 	int i = find_pin(use, uid);
 
@@ -249,14 +353,31 @@ static void drop_pin(struct fm_cache_use *use, uid_t uid)
 		use->pins[i] = use->pins[--use->pin_count];
 }
 
-static int pin(struct fm_cache *c, uint64_t id, uid_t uid, bool is_elsewhere, struct fm_err *err)
+/* node NULL: those of all nodes */
+static void drop_far(struct fm_cache_use *use, uid_t uid, const char *node)
+{
+	int i;
+
+	while ((i = find_far(use, uid, node)) >= 0)
+		use->far[i] = use->far[--use->far_count];
+}
+
+static void drop_pin(struct fm_cache_use *use, const struct pinner *who)
+{
+	if (who->node)
+		drop_far(use, who->uid, who->node);
+	else
+		drop_near(use, who->uid);
+}
+
+static int pin(struct fm_cache *c, uint64_t id, const struct pinner *who, struct fm_err *err)
 {
 	struct fm_cache_entry *e;
 	bool is_there;
 	int ret;
 
 	pthread_mutex_lock(&c->lock);
-	ret = add_pin(c, fm_cache_entry_of(c, id), uid, is_elsewhere, &is_there, err);
+	ret = add_pin(c, fm_cache_entry_of(c, id), who, &is_there, err);
 	pthread_mutex_unlock(&c->lock);
 	if (ret < 0 || is_there)
 		return ret;
@@ -266,31 +387,32 @@ static int pin(struct fm_cache *c, uint64_t id, uid_t uid, bool is_elsewhere, st
 	pthread_mutex_lock(&c->lock);
 	e = fm_cache_entry_of(c, id);
 	if (e)
-		drop_pin(&e->use, uid);
+		drop_pin(&e->use, who);
 	pthread_mutex_unlock(&c->lock);
 	return fm_err_making(err, ret, c->root, "cache %.200s: write down the pin",
 			     c->directory);
 }
 
-static int pin_alone(struct fm_cache *c, uint64_t id, uid_t uid, bool is_elsewhere,
+static int pin_alone(struct fm_cache *c, uint64_t id, const struct pinner *who,
 		     struct fm_err *err)
 {
 	int ret;
 
 	pthread_mutex_lock(&c->use);
-	ret = pin(c, id, uid, is_elsewhere, err);
+	ret = pin(c, id, who, err);
 	pthread_mutex_unlock(&c->use);
 	return ret;
 }
 
 int fm_cache_pin(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
 {
-	return pin_alone(c, id, uid, false, err);
+	return pin_alone(c, id, &(struct pinner){ .uid = uid }, err);
 }
 
-int fm_cache_pin_node(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+int fm_cache_pin_node(struct fm_cache *c, uint64_t id, const char *node, uid_t uid,
+		      struct fm_err *err)
 {
-	return pin_alone(c, id, uid, true, err);
+	return pin_alone(c, id, &(struct pinner){ .uid = uid, .node = node }, err);
 }
 
 /*
@@ -306,25 +428,49 @@ static void take_pins(struct fm_cache *c, uint64_t id, const struct fm_cache_use
 	if (e) {
 		e->use.pin_count = use->pin_count;
 		memcpy(e->use.pins, use->pins, sizeof(use->pins));
+		e->use.far_count = use->far_count;
+		memcpy(e->use.far, use->far, sizeof(use->far));
 	}
 	pthread_mutex_unlock(&c->lock);
 }
 
-static int unpin(struct fm_cache *c, uint64_t id, uid_t uid, bool is_all, struct fm_err *err)
+enum unpinning { OF_NODE, OF_USER, OF_ALL };
+
+/* Whose pins are dropped; false: there are none of these. */
+static bool drop(struct fm_cache_use *use, const struct pinner *who, enum unpinning which)
+{
+	unsigned before = use->pin_count + use->far_count;
+
+	if (which == OF_ALL)
+		use->pin_count = use->far_count = 0;
+	if (which == OF_USER) {
+		drop_near(use, who->uid);
+		drop_far(use, who->uid, NULL);
+	}
+	if (which == OF_NODE)
+		drop_far(use, who->uid, who->node);
+	return use->pin_count + use->far_count < before;
+}
+
+static const char *const no_pin[] = {
+	[OF_NODE] = "no pin of yours that was asked for from that node: \"fmove unpin\" where it "
+		    "was, or on this node, takes others away",
+	[OF_USER] = "you do not pin it",
+	[OF_ALL] = "nobody pins it",
+};
+
+static int unpin(struct fm_cache *c, uint64_t id, const struct pinner *who, enum unpinning which,
+		 struct fm_err *err)
 {
 	struct fm_cache_use use;
 	int ret, fd = open_entry(c, id, &use);
 
 	if (fd < 0)
 		return fm_err_sys(err, fd, "cache %.200s: unpin", c->directory);
-	if (is_all ? use.pin_count == 0 : find_pin(&use, uid) < 0) {
+	if (!drop(&use, who, which)) {
 		(void)close(fd); /* only looked for */
-		return fm_err_set(err, -ENOENT, is_all ? "nobody pins it" : "you do not pin it");
+		return fm_err_set(err, -ENOENT, "%s", no_pin[which]);
 	}
-	if (is_all)
-		use.pin_count = 0;
-	else
-		drop_pin(&use, uid);
 	ret = write_use(c, fd, &use, true);
 	(void)close(fd); /* only a name was changed through it */
 	if (ret < 0)
@@ -342,7 +488,7 @@ uint64_t fm_cache_find_pinned(struct fm_cache *c, const char *name, uid_t uid)
 	fm_list_each (at, next, &c->entries) {
 		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
 
-		if (find_pin(&e->use, uid) >= 0 &&
+		if ((find_pin(&e->use, uid) >= 0 || find_far(&e->use, uid, NULL) >= 0) &&
 		    (strcmp(e->set.name, name) == 0 || strcmp(e->set.source, name) == 0))
 			id = e->set.id;
 	}
@@ -350,12 +496,24 @@ uint64_t fm_cache_find_pinned(struct fm_cache *c, const char *name, uid_t uid)
 	return id;
 }
 
-int fm_cache_unpin(struct fm_cache *c, uint64_t id, uid_t uid, bool is_all, struct fm_err *err)
+static int unpin_alone(struct fm_cache *c, uint64_t id, const struct pinner *who,
+		       enum unpinning which, struct fm_err *err)
 {
 	int ret;
 
 	pthread_mutex_lock(&c->use);
-	ret = unpin(c, id, uid, is_all, err);
+	ret = unpin(c, id, who, which, err);
 	pthread_mutex_unlock(&c->use);
 	return ret;
+}
+
+int fm_cache_unpin(struct fm_cache *c, uint64_t id, uid_t uid, bool is_all, struct fm_err *err)
+{
+	return unpin_alone(c, id, &(struct pinner){ .uid = uid }, is_all ? OF_ALL : OF_USER, err);
+}
+
+int fm_cache_unpin_node(struct fm_cache *c, uint64_t id, const char *node, uid_t uid,
+			struct fm_err *err)
+{
+	return unpin_alone(c, id, &(struct pinner){ .uid = uid, .node = node }, OF_NODE, err);
 }

@@ -233,30 +233,46 @@ static void print_json(const struct stage *s, const struct fmove_dataset *d, boo
 	json_end(&w);
 }
 
-/* How the copy will be held while nobody waits for it. */
-static const char *how_held(const struct stage *s)
+#define HELD_LEN 128
+
+/*
+ * How the copy will be held while nobody waits for it. Of several nodes the copy of this one may be
+ * here, and held, while others are still waited for. A command would have held it by this process,
+ * which ends.
+ */
+static const char *how_held(const struct stage *s, char text[static HELD_LEN])
 {
-	return s->opts.is_pinned ? "pinned" : "held for nobody";
+	if (s->opts.is_pinned)
+		return "pinned";
+	if (!s->opts.nodes || s->opts.pid == 0 || s->use.command)
+		return "held for nobody";
+	(void)snprintf(text, HELD_LEN,
+		       "held for nobody, but where it is on this node already: by process %d",
+		       (int)s->opts.pid);
+	return text;
 }
 
 /* Explains after Ctrl-C that only the waiting has ended. */
 static void say_left(const struct stage *s, struct fmove_error *why)
 {
+	char held[HELD_LEN];
+
 	why->code = -ECANCELED;
 	(void)snprintf(why->text, sizeof(why->text),
 		       "no longer waited for, but it goes on, %s: fmove datasets shows it, the "
 		       "same command waits for it again, and fmove cancel ends it if fmove jobs "
 		       "has it",
-		       how_held(s));
+		       how_held(s, held));
 }
 
 /* Reports for --detach that the copy will come. */
 static int end_left(const struct stage *s, const char *source)
 {
 	struct fm_json_writer w;
+	char held[HELD_LEN];
 
 	fm_say("%s: comes, %s: fmove datasets shows it, the same command waits for it", source,
-	       how_held(s));
+	       how_held(s, held));
 	if (!s->is_json)
 		return FM_EXIT_DONE;
 	json_begin(&w);

@@ -123,7 +123,7 @@ static int pin(struct order *o)
 		return fm_err_set(&o->err, -EPERM,
 				  "%s knows no user %u, who could unpin it there",
 				  o->keeper->o.node, (unsigned)o->keep.uid);
-	return fm_cache_pin_node(o->keeper->o.cache, o->id, o->keep.uid, &o->err);
+	return fm_cache_pin_node(o->keeper->o.cache, o->id, o->peer, o->keep.uid, &o->err);
 }
 
 static int hold(struct order *o)
@@ -148,7 +148,7 @@ static void act_run(struct fm_work *work)
 		(void)pin(o);
 		break;
 	case FM_STAGE_UNPIN:
-		(void)fm_cache_unpin(c, o->id, o->keep.uid, false, &o->err);
+		(void)fm_cache_unpin_node(c, o->id, o->peer, o->keep.uid, &o->err);
 		break;
 	case FM_STAGE_UNSTAGE:
 		(void)fm_cache_discard(c, o->id, &o->err);

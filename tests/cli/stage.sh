@@ -228,6 +228,8 @@ wait $stager
 fast 2
 is_ready() { [ -n "$(rows '"name":"json","state":"ready"')" ]; }
 await is_ready || bad "json does not come: $(fmove datasets)"
+grep -q 'held for nobody: fmove datasets' out || bad "interrupted, it does not say who holds it: $(cat out)"
+await fmove unstage json || bad "who was interrupted holds it: $(fmove datasets)"
 
 # --detach ends when it comes, and says what is refused; of one that is here it has the path.
 cp -a "$(store 2)/json" "$(store 2)/detached"

@@ -649,8 +649,8 @@ static void test_limits_of_a_node(void)
 	(void)strcpy(who.node, "n2");
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, a, &who, &hold, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &who, &hold, &s.err), -EDQUOT);
-	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, b, 0, &s.err), -EDQUOT);
-	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, 0, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, b, "n1", 0, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n1", 0, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &root, &hold, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 0, &s.err), 0);
 	scene_end(&s);
@@ -755,6 +755,112 @@ static void test_pins_and_quota(void)
 	scene_reopen(&s);
 	CU_ASSERT_EQUAL(fm_cache_discard(s.c, a, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_charged(s.c, 1000), 0);
+	scene_end(&s);
+}
+
+static void test_pins_of_a_node(void)
+{
+	struct scene s;
+	struct fm_cache_info info;
+	uint64_t a;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	a = scene_stage(&s, 1, 20 * MIB);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, a, 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_unpin_node(s.c, a, "n1", 1000, &s.err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n1", 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n1", 1000, &s.err), 0); /* once */
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n2", 1000, &s.err), 0);
+	CU_ASSERT_TRUE(fm_cache_look(s.c, a, &info) && info.pins == 3);
+	scene_reopen(&s);
+	CU_ASSERT_TRUE(fm_cache_look(s.c, a, &info) && info.pins == 3);
+	CU_ASSERT_EQUAL(fm_cache_unpin_node(s.c, a, "n1", 1001, &s.err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_cache_unpin_node(s.c, a, "n1", 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_unpin_node(s.c, a, "n1", 1000, &s.err), -ENOENT);
+	CU_ASSERT_TRUE(fm_cache_look(s.c, a, &info) && info.pins == 2);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, a, &s.err), -EBUSY);
+	/* He himself, here, takes away all of his. */
+	CU_ASSERT_EQUAL(fm_cache_find_pinned(s.c, info.name, 1000), a);
+	CU_ASSERT_EQUAL(fm_cache_unpin(s.c, a, 1000, false, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n2", 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, a, &s.err), -EBUSY);
+	CU_ASSERT_EQUAL(fm_cache_find_pinned(s.c, info.name, 1000), a);
+	CU_ASSERT_EQUAL(fm_cache_unpin(s.c, a, 0, true, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, a, &s.err), 0);
+	scene_end(&s);
+}
+
+static void test_quota_and_nodes(void)
+{
+	struct scene s;
+	const struct fm_cache_holder here = {.uid = 1000}, far = {.uid = 1001, .node = "n1"};
+	uint64_t a, b, hold;
+
+	scene_new(&s, "/dev/shm");
+	s.o.user_quota = 25 * MIB;
+	scene_open(&s);
+	a = scene_stage(&s, 1, 20 * MIB);
+	b = scene_stage(&s, 2, 20 * MIB);
+	/* What a node says of a user takes nothing from him here. */
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n1", 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, b, "n1", 1000, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &here, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, a, &far, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1001, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 1001, "c", 5 * MIB, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 1001, "c", 6 * MIB, &s.err), -EDQUOT);
+	/* What he has here counts there. */
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1002, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n1", 1002, &s.err), -EDQUOT);
+	scene_end(&s);
+}
+
+static void test_bytes_of_a_node(void)
+{
+	struct scene s;
+	uint64_t a, b, c, d;
+
+	scene_new(&s, "/dev/shm"); /* 100 MiB: 87 for nodes, of which the first has 76 */
+	scene_open(&s);
+	a = scene_stage(&s, 1, 40 * MIB);
+	b = scene_stage(&s, 2, 30 * MIB);
+	c = scene_stage(&s, 3, 10 * MIB);
+	d = scene_stage(&s, 4, 10 * MIB);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n1", 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n1", 1001, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, b, "n1", 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, c, "n1", 1000, &s.err), -EBUSY);
+	CU_ASSERT_TRUE(s.err.is_full && strstr(s.err.text, "n1 pins 70 MiB here"));
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, c, "n2", 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, d, "n3", 1000, &s.err), -EBUSY);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, c, "n3", 1000, &s.err), 0); /* takes no more */
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, d, 1000, &s.err), 0);
+	scene_end(&s);
+}
+
+static void test_number_of_a_node(void)
+{
+	const unsigned each = FM_CACHE_FAR_PINS_MAX / 2, full = FM_CACHE_NODE_PINS_MAX / each;
+	struct scene s;
+	uint64_t id = 0;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	for (unsigned i = 0; i < full; i++) {
+		id = scene_stage(&s, i + 1, 4096);
+		for (unsigned u = 0; u < each; u++)
+			CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, id, "n1", 1000 + u, &s.err), 0);
+		CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, id, "n1", 999, &s.err), -EBUSY);
+	}
+	id = scene_stage(&s, full + 1, 4096);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, id, "n1", 1000, &s.err), -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "the most of one node"));
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, id, "n2", 1000, &s.err), 0);
+	for (unsigned u = 0; u < FM_CACHE_PINS_MAX; u++)
+		CU_ASSERT_EQUAL(fm_cache_pin(s.c, id, 1000 + u, &s.err), 0);
+	scene_reopen(&s);
+	CU_ASSERT_EQUAL(fm_cache_unpin_node(s.c, id, "n2", 1000, &s.err), 0);
 	scene_end(&s);
 }
 
@@ -1186,6 +1292,10 @@ static const struct fm_test tests[] = {
 	{"a hold on other nodes is known over a restart", test_hold_afar},
 	{"holds have a limit for each user and in all", test_too_many_holds},
 	{"pins are charged to each who pins, and are kept", test_pins_and_quota},
+	{"what a node pins for a user only it and he himself take away", test_pins_of_a_node},
+	{"what a node says of a user takes nothing from him here", test_quota_and_nodes},
+	{"what nodes pin leaves room for others, and for this one", test_bytes_of_a_node},
+	{"pins of a node have a limit, and leave this node's alone", test_number_of_a_node},
 	{"a clock that is set lets nothing look old", test_clock},
 	{"what fmove did not make is neither used nor removed", test_not_ours},
 	{"damaged state is absent", test_damaged_state},

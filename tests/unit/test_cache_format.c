@@ -46,6 +46,8 @@ static const struct fm_cache_use use = {
 	.boot = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
 	.pin_count = 1,
 	.pins = {0x01020304},
+	.far_count = 2,
+	.far = {{1000, "n2"}, {1001, "rosa"}},
 };
 
 static const struct fm_cache_hold_record hold = {
@@ -120,6 +122,8 @@ static const struct expected expected[] = {
 	{".use", "boot", B("\1\2\3\4\5\6\7\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10")},
 	{".use", "pins", B("\1\0\0\0")},
 	{".use", "pin", B("\4\3\2\1")},
+	{".use", "others", B("\2\0\0\0")},
+	{".use", "other", B("\xe8\3\0\0\2n2\xe9\3\0\0\4rosa")},
 	{".extents", "id", B("\x08\x07\x06\x05\x04\x03\x02\x01")},
 	{".extents", "extents", B("\x09\0\0\0")},
 	{".extents", "zero", B("\0\0\0\0")},
@@ -333,6 +337,8 @@ static void test_bad_values(void)
 		{3, 28, 1},    {3, 33, 3},    {3, 16, 9},    {4, 63, 0x80},  {4, 71, 0x80},
 		{4, 72, 1},    {4, 24, 0},    {5, 47, 0x80}, {5, 52, 3},     {5, 52, 0},
 		{5, 53, 1},    {5, 54, 1},    {5, 56, 0},    {5, 57, '\n'},  {5, 24, 0},
+		{2, 96, 0},    {2, 96, 1},    {2, 96, 3},    {2, 97, 1},     {2, 104, 0},
+		{2, 104, 65},  {2, 105, 0},   {2, 105, '\n'},
 		{6, 16, 0},    {6, 55, 0x80}, {6, 88, 0},    {6, 88, 3},     {6, 88, 64},
 		{6, 90, 1},    {6, 92, 0},    {6, 92, 65},   {6, 93, 0},     {6, 97, '\n'},
 	};
@@ -373,6 +379,8 @@ static void test_there_and_back(void)
 	CU_ASSERT_EQUAL_FATAL(fm_cache_get_use(file, put(".use", file), &u), 0);
 	CU_ASSERT_TRUE(u.used.wall_ns == 0x21 && u.verified.boot_ns == 0x32 &&
 		       u.pins[0] == 0x01020304);
+	CU_ASSERT_TRUE(u.far_count == 2 && u.far[0].uid == 1000 && u.far[1].uid == 1001);
+	CU_ASSERT_STRING_EQUAL(u.far[1].node, "rosa");
 	CU_ASSERT_EQUAL_FATAL(fm_cache_get_hold(file, put(HOLD, file), &h), 0);
 	CU_ASSERT_TRUE(h.number == 0x21 && h.uid == 1000 && h.process.pid == 4711 &&
 		       h.process.start == 0x41);

@@ -1,0 +1,75 @@
+#!/bin/bash
+# Goal:   what a node says in the name of a user ends nothing that this user did on another node himself; and a store that lets peers read
+#         lets users of its own node read only if it says so.
+# Method: nobody on n2 and nobody on n1 have one number: what one of them asks for is what n2 could make up about the other one.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/stage_lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "20MiB"; grace = "0s"; peers = [ "*" ]; };'
+need_nobody
+up 3
+chmod 755 "$dir/c" "$dir/c/n1" "$dir/c/n2" "$dir/c/n3"
+
+# nobody I COMMAND...: at node nI.
+nobody() {
+	local -x FMOVE_SOCKET=$dir/c/n$1/fmoved.sock
+
+	shift
+	as_nobody "$@"
+}
+
+mkdir "$(store 3)/set" "$(store 3)/large"
+random 3000 "$(store 3)/set/f"
+
+# What nobody pinned on n1, n2 does not end in his name.
+ok settled nobody 1 fmove stage --pin n3:s/set -- true
+ok settled nobody 2 fmove stage n3:s/set -- true
+no 1 'n1: no pin of yours that was asked for from that node' nobody 2 fmove unpin --nodes n1 set
+no 1 'n1: it is pinned' nobody 2 fmove unstage --nodes n1 set
+ok nobody 2 fmove pin --nodes n1 set
+ok nobody 2 fmove unpin --nodes n1 set
+no 1 'it is pinned' nobody 1 fmove unstage set
+# He himself ends all of his.
+ok nobody 2 fmove pin --nodes n1 set
+ok nobody 1 fmove unpin set
+no 1 'n1: no pin of yours' nobody 2 fmove unpin --nodes n1 set
+
+# What he holds on n1, n2 does not remove.
+nobody_sleeps
+ok nobody 1 fmove stage --hold-pid $holder n3:s/set
+no 1 'n1: .*holds* it' nobody 2 fmove unstage --nodes n1 set
+kill $holder
+wait $holder 2>/dev/null
+
+# What n2 pins leaves room.
+random 17000000 "$(store 3)/large/f"
+nobody 2 fmove stage --pin --nodes n1,n2 n3:s/large -- true >out 2>err && bad "n2 pins all of n1's cache"
+grep -q 'n1: .*large has 16 MiB, which would leave too little for this node' err || bad "of the room: $(cat err)"
+ok nobody 1 fmove stage --pin n3:s/large -- true
+
+# Ctrl-C while another node is waited for: the copy that is here already is held, and that is said.
+mkdir "$(store 3)/waits"
+random 3000 "$(store 3)/waits/f"
+sleep infinity &
+job=$!
+kill -STOP "$(cat "$dir/c/n2/pid")"
+fmove stage --nodes n1,n2 --hold-pid $job n3:s/waits >out 2>err &
+stager=$!
+is_held() { fmove datasets --nodes none | grep ' waits ' | grep -q "held by process $job"; }
+await is_held || bad "n1 does not hold it: $(fmove datasets --nodes none; cat err)"
+kill -TERM $stager
+wait $stager
+[ $? -eq 130 ] && grep -q "held for nobody, but where it is on this node already: by process $job:" err || bad "interrupted: $(cat err)"
+kill -CONT "$(cat "$dir/c/n2/pid")"
+no 1 'holds* it' fmove unstage waits
+kill $job
+wait $job 2>/dev/null
+
+# A rule for peers is no rule for a user of the source's own node.
+sed -i "s|directory = \"$(store 3)\";|&\nread = [ \"peer:n1\", \"peer:n2\" ];|" "$dir/c/n3/fmove.conf"
+take_over 3
+mkdir "$(store 3)/peers"
+random 3000 "$(store 3)/peers/f"
+ok settled nobody 1 fmove stage --nodes n1,n2 n3:s/peers -- true
+settled nobody 1 fmove stage --nodes all n3:s/peers
+[ $? -eq 3 ] && grep -q 'n3: failed: store s: user nobody .* may not read here; "user:NAME"' err || bad "n3 has it for nobody: $(cat err)"
+exit
