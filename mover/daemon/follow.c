@@ -7,7 +7,10 @@
  * fmove-nvmed is about to unmount, the store goes; what still reads it keeps the volume until it
  * ends. While nothing can be read of fmove-nvmed, all stays as it is: without it nobody unmounts.
  *
- * Control loop only; directories are opened on a worker's thread.
+ * Each store is opened by itself, on a worker's thread: one whose file system does not answer keeps
+ * that thread, and no other store. What may wait so gets a part of the threads only (worker.h).
+ *
+ * Control loop only, but for that.
  */
 #include "mover/daemon/fmoved.h"
 
@@ -19,6 +22,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/worker.h"
 #include "mover/node/node.h"
@@ -31,14 +35,19 @@ struct fm_follow {
 	struct fm_timer timer;
 	bool is_stopped;
 	struct fm_err said;		/* why one could not be opened; code 0: nothing was said */
-	unsigned next;			/* store of the configuration that is looked at first */
-	/* One store at a time is opened: */
+	struct fm_list openings;	/* one for a name at most */
+	unsigned count;			/* of them, FM_STORES_MAX at most */
+};
+
+/* A store that is being opened. */
+struct opening {
+	struct fm_list at;
+	struct fm_follow *follow;
 	struct fm_work work;
-	bool is_busy;
 	struct fm_config *cfg;		/* of which it is */
 	const struct fm_config_store *of;
 	struct fm_volume_store as;
-	struct fm_store *store;		/* the worker's, while is_busy */
+	struct fm_store *store;		/* the worker's, until it is done */
 	struct fm_err err;
 	int ret;
 };
@@ -47,16 +56,16 @@ struct fm_follow {
 
 static void open_run(struct fm_work *work)
 {
-	struct fm_follow *f = fm_container_of(work, struct fm_follow, work);
+	struct opening *o = fm_container_of(work, struct opening, work);
 
-	f->ret = fm_fmoved_open_store(f->of, &f->as, &f->store, &f->err);
-	if (f->ret == 0 && f->store->device != f->as.device) {
-		f->ret = fm_err_set(&f->err, -ENODEV,
+	o->ret = fm_fmoved_open_store(o->of, &o->as, &o->store, &o->err);
+	if (o->ret == 0 && o->store->device != o->as.device) {
+		o->ret = fm_err_set(&o->err, -ENODEV,
 				    "%.200s:%u: store \"%s\": what fmoved sees at %.200s is not "
 				    "the volume \"%s\"",
-				    f->of->file, f->of->line, f->of->name, f->of->directory,
-				    f->of->volume);
-		f->store->ops->free(f->store);
+				    o->of->file, o->of->line, o->of->name, o->of->directory,
+				    o->of->volume);
+		o->store->ops->free(o->store);
 	}
 }
 
@@ -72,24 +81,25 @@ static bool ask(struct fm_follow *f, struct fm_volume_said **said, unsigned *cou
 }
 
 /* Whether what was opened is still what is mounted: it was open by nobody until then. */
-static bool is_still_so(struct fm_follow *f)
+static bool is_still_so(const struct opening *o)
 {
 	struct fm_volume_said *said;
 	struct fm_volume_store as;
 	unsigned count;
 
-	if (!ask(f, &said, &count))
+	if (!ask(o->follow, &said, &count))
 		return false;
-	fm_volume_store_of(said, count, f->of->volume, &as);
+	fm_volume_store_of(said, count, o->of->volume, &as);
 	free(said);
-	return fm_volume_store_is(&as, f->store);
+	return fm_volume_store_is(&as, o->store);
 }
 
-static void end_open(struct fm_follow *f)
+static void end_open(struct opening *o)
 {
-	f->is_busy = false;
-	fm_config_free(f->cfg);
-	f->cfg = NULL;
+	o->follow->count--;
+	fm_list_del(&o->at);
+	fm_config_free(o->cfg);
+	free(o);
 }
 
 /* It is tried again and again, and said once. */
@@ -106,37 +116,56 @@ static void say_error(struct fm_follow *f, const struct fm_err *err)
  */
 static void open_done(struct fm_work *work)
 {
-	struct fm_follow *f = fm_container_of(work, struct fm_follow, work);
-	bool is_wanted = f->cfg == f->fmoved->cfg && !f->is_stopped;
+	struct opening *o = fm_container_of(work, struct opening, work);
+	struct fm_follow *f = o->follow;
+	bool is_wanted = o->cfg == f->fmoved->cfg && !f->is_stopped;
 	struct fm_err err;
 
-	if (f->ret < 0) {
+	if (o->ret < 0) {
 		if (is_wanted)
-			say_error(f, &f->err);
-	} else if (!is_wanted || !is_still_so(f)) {
-		f->store->ops->free(f->store);
+			say_error(f, &o->err);
+	} else if (!is_wanted || !is_still_so(o)) {
+		o->store->ops->free(o->store);
 	} else {
-		fm_log_info("store \"%s\": volume %s is mounted%s%s%s%s", f->of->name,
-			    f->of->volume, f->as.shared[0] ? ", sealed as " : "", f->as.shared,
-			    f->as.written_by[0] ? ", and read-write at " : "", f->as.written_by);
+		fm_log_info("store \"%s\": volume %s is mounted%s%s%s%s", o->of->name,
+			    o->of->volume, o->as.shared[0] ? ", sealed as " : "", o->as.shared,
+			    o->as.written_by[0] ? ", and read-write at " : "", o->as.written_by);
 		fm_err_clear(&f->said);
-		if (fm_engine_set_store(f->fmoved->engine, f->store, &err) < 0)
+		if (fm_engine_set_store(f->fmoved->engine, o->store, &err) < 0)
 			say_error(f, &err);
 	}
-	end_open(f);
+	end_open(o);
 }
 
+/* Also one of an earlier configuration: what hangs is not begun again. */
+static bool is_being_opened(const struct fm_follow *f, const char *name)
+{
+	fm_list_each (at, next, &f->openings)
+		if (strcmp(fm_container_of(at, struct opening, at)->of->name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Without memory, or with too many that hang, it is tried again at the next look. */
 static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 		    const struct fm_volume_store *as)
 {
-	f->is_busy = true;
-	f->cfg = f->fmoved->cfg;
-	fm_config_share(f->cfg);
-	f->of = of;
-	f->next = (unsigned)(of - f->cfg->stores) + 1;	/* one that cannot be opened lets others */
-	f->as = *as;
-	f->work = (struct fm_work){ .run = open_run, .done = open_done, .may_await = f };
-	fm_worker_submit(f->fmoved->worker, &f->work, f->fmoved->loop);
+	struct opening *o;
+
+	if (is_being_opened(f, of->name) || f->count == FM_STORES_MAX)
+		return;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return;
+	o->follow = f;
+	o->cfg = f->fmoved->cfg;
+	fm_config_share(o->cfg);
+	o->of = of;
+	o->as = *as;
+	o->work = (struct fm_work){ .run = open_run, .done = open_done, .may_await = o };
+	fm_list_append(&f->openings, &o->at);
+	f->count++;
+	fm_worker_submit(f->fmoved->worker, &o->work, f->fmoved->loop);
 }
 
 /*
@@ -165,7 +194,7 @@ static void follow(struct fm_follow *f, const struct fm_config_store *of,
 			    of->name, of->volume);
 		fm_engine_remove_store(engine, of->name);
 	}
-	if (as->device != 0 && !f->is_busy)
+	if (as->device != 0)
 		open_as(f, of, as);
 }
 
@@ -192,14 +221,14 @@ static bool has_any(const struct fm_config *cfg)
 static void look(struct fm_follow *f)
 {
 	const struct fm_config *cfg = f->fmoved->cfg;
-	unsigned count, first = f->next;
+	unsigned count;
 	struct fm_volume_said *said;
 	struct fm_volume_store as;
 
 	if (!has_any(cfg) || !ask(f, &said, &count))
 		return;
 	for (unsigned n = 0; n < cfg->store_count; n++) {
-		const struct fm_config_store *of = &cfg->stores[(first + n) % cfg->store_count];
+		const struct fm_config_store *of = &cfg->stores[n];
 
 		if (!of->volume[0])
 			continue;
@@ -224,6 +253,7 @@ int fm_follow_new(struct fm_fmoved *fmoved, struct fm_follow **out, struct fm_er
 	if (!f)
 		return fm_err_set(err, -ENOMEM, "out of memory");
 	f->fmoved = fmoved;
+	fm_list_init(&f->openings);
 	f->timer.fire = timer_fire;
 	fm_engine_set_volumes(fmoved->engine, volume_of, f);
 	fm_timer_set(fmoved->loop, &f->timer, fm_loop_now(fmoved->loop));
@@ -243,6 +273,6 @@ void fm_follow_free(struct fm_follow *f)
 {
 	if (!f)
 		return;
-	assert(f->is_stopped && !f->is_busy);
+	assert(f->is_stopped && fm_list_is_empty(&f->openings));
 	free(f);
 }

@@ -1,0 +1,59 @@
+#!/bin/bash
+# Goal:   a volume whose file system does not answer when its store is opened keeps no other store on a volume from coming, nor the daemon from
+#         answering; and it is opened once, not again and again.
+# Method: a node with two stores on volumes; what fmove-nvmed would say is written by hand. One of them is on a file system that stops answering
+#         (hang_fs, FUSE) before its volume is said to be mounted; the other one is said to be later.
+. "$(dirname "$0")/lib.sh"
+hung=$(mktemp -d "${TMPDIR:-/tmp}/fm-hang.XXXXXX") || exit 1
+coproc HANG { exec "$FM_BUILD/bin/hang_fs" "$hung" 1 1000 "$(id -u)" 2>/dev/null; }
+fs_pid=$HANG_PID
+read -r said <&"${HANG[0]}"
+[ "$said" = mounted ] || { rmdir "$hung"; skip "${said#SKIP: }"; }
+end_fs() {
+	kill -KILL "$fs_pid" 2>/dev/null
+	umount -l "$hung" 2>/dev/null
+	rmdir "$hung" 2>/dev/null
+}
+device=$(stat -c %d "$hung")
+
+volume() {
+	echo "{ name = \"$1\"; subsystem = \"$1\"; address = \"127.0.0.1:1\"; mode = \"shared-read\"; writer = \"n1\"; mount = \"$2\"; }"
+}
+export FM_CLUSTER_CONF="memory = { arena = \"64MiB\"; };
+nvme = { socket = \"@NODE@/nvmed/sock\"; };
+volumes = ( $(volume hung "$hung"), $(volume data @NODE@/s) );"
+export FM_CLUSTER_STORE='volume = "data";'
+up 1
+trap 'status=$?; end_fs; (exit $status); down' EXIT
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+sed -i "s|stores = ( {|stores = ( { name = \"hung\"; directory = \"$hung\"; volume = \"hung\"; }, {|" "$dir/c/n1/fmove.conf"
+mkdir "$dir/c/n1/nvmed"
+
+# says NAME DEVICE ...: the volumes that are mounted.
+says() {
+	local to=$dir/c/n1/nvmed/volumes.json text=
+
+	while [ $# -gt 0 ]; do
+		text="$text${text:+,}{\"name\":\"$1\",\"subsystem\":\"$1\",\"wwid\":\"uuid.$1\",\"writer\":\"n1\",\"mounted\":true,\"read_write\":false,\
+\"sealed\":false,\"epoch\":0,\"device\":$2,\"mounted_epoch\":0,\"written_by\":\"\"}"
+		shift 2
+	done
+	echo "{\"volumes\":[$text]}" >"$to.new"
+	mv "$to.new" "$to"
+}
+
+start_again n1
+kill -USR1 "$fs_pid"
+says hung "$device"
+# A worker opens it, and waits.
+hangs() {
+	cat "/proc/$(cat "$dir/c/n1/pid")"/task/*/wchan 2>/dev/null | grep -aq 'fuse\|request_wait'
+}
+await hangs || bad "nobody waits for the file system"
+says hung "$device" data "$(stat -c %d "$(store 1)")"
+await fmove ls n1:s || bad "a store that hangs keeps another one from coming: $(tail -n 3 "$dir/c/n1/log")"
+no 1 'store hung is on volume hung, which is not mounted' fmove ls n1:hung
+sleep 1.2	# more than two looks
+[ "$(cat "/proc/$(cat "$dir/c/n1/pid")"/task/*/wchan | grep -ao 'request_wait_answer' | wc -l)" -le 1 ] || bad "it is opened again while it hangs"
+end_fs
+exit
