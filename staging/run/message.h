@@ -70,7 +70,10 @@ enum fm_run_msg_type {
 	FM_RUN_INVITE,			/* a request names this node */
 	/* crc, of the CRCs of all extents: it is whole, and the source's */
 	FM_RUN_COMMIT,
-	/* code, nodes: it is over; these were asked for and do not have it */
+	/*
+	 * code, nodes: it is over; these were asked for and do not have it. number, crc: the lower
+	 * and the upper half of the set of those that have it
+	 */
 	FM_RUN_END,
 	/* no order: the coordinator and the member disagree about what the member has. Join anew */
 	FM_RUN_RESYNC,
@@ -148,5 +151,17 @@ struct fm_run_msg {
 		struct fm_run_page page;
 	};
 };
+
+/* Of END: who has it. */
+static inline void fm_run_msg_set_ready(struct fm_run_msg *msg, uint64_t nodes)
+{
+	msg->number = (uint32_t)nodes;
+	msg->crc = (uint32_t)(nodes >> 32);
+}
+
+static inline uint64_t fm_run_msg_ready(const struct fm_run_msg *msg)
+{
+	return msg->number | (uint64_t)msg->crc << 32;
+}
 
 #endif

@@ -612,6 +612,7 @@ static void end_all(struct fm_run *run, int code)
 				 .code = code,
 				 .nodes = fm_run_wanted(co) & ~fm_run_in_place(co, FM_RUN_READY)};
 
+	fm_run_msg_set_ready(&msg, fm_run_in_place(co, FM_RUN_READY));
 	for (unsigned i = 0; i < 2 * run->node_count; i++) {
 		unsigned n = i % run->node_count;
 		bool is_peer = run->up & bit(n) || n == run->self;

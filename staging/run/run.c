@@ -110,9 +110,13 @@ static void end(struct fm_run *run, int code, uint64_t missing)
 	run->world->end(run->ctx, code, missing);
 }
 
-static bool is_still_wanted(const struct fm_run *run)
+/* ready: those that have it when the coordinator ends the run. What they have need not come again,
+ * whether the coordinator heard that it was asked for or not. */
+static bool is_still_wanted(const struct fm_run *run, uint64_t ready)
 {
-	return run->member.place == FM_RUN_SINK || run->member.unheard > 0 ||
+	bool has_all = run->member.place == FM_RUN_READY && !(run->member.wanted & ~ready);
+
+	return run->member.place == FM_RUN_SINK || (run->member.unheard > 0 && !has_all) ||
 	       (run->member.place == FM_RUN_PASSIVE && run->member.wanted & bit(run->self));
 }
 
@@ -123,7 +127,7 @@ static bool is_still_wanted(const struct fm_run *run)
 static void take_order(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	bool is_end = msg->type == FM_RUN_END && fm_run_is_next_order(run, msg);
-	bool is_unheard = is_still_wanted(run);
+	bool is_unheard = is_still_wanted(run, fm_run_msg_ready(msg));
 
 	if (is_end && msg->code == 0 && is_unheard) {
 		tell_links(run);

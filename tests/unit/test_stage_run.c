@@ -1125,6 +1125,29 @@ static void test_request_behind_pulse(void)
 	}
 }
 
+/*
+ * Goal: two nodes ask at once for what all have: one run is enough. Method: this node has it, and
+ * is asked for others after its last pulse; the end that crosses that says who has it: all that are
+ * asked for, or not.
+ */
+static void test_request_for_what_all_have(void)
+{
+	for (unsigned have_all = 0; have_all < 2; have_all++) {
+		struct fm_run *run = run_of(1, FM_RUN_PASSIVE, 0xd);
+		struct fm_run_msg msg = {.type = FM_RUN_END, .from = 0, .to = 1, .order = 1};
+
+		run->member.place = FM_RUN_READY;
+		fm_run_request(run, 1 << 1 | 1 << 2);
+		memset(sent_of, 0, sizeof(sent_of));
+		msg.join = run->member.join;
+		fm_run_msg_set_ready(&msg, have_all ? 0x8000000000000007 : 0x3);
+		fm_run_message(run, 0, &msg);
+		CU_ASSERT_EQUAL(ended, have_all);
+		CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], !have_all);
+		fm_run_free(run);
+	}
+}
+
 /* ---- who was asked for, and is no member ---- */
 
 /* Node 0 coordinates, has it, and wants it for 3, too. */
@@ -1223,6 +1246,7 @@ static void test_silent_sink(void)
 	       300);
 	CU_ASSERT_EQUAL(ended, 1);
 	CU_ASSERT_EQUAL(last[FM_RUN_END].nodes, 0);
+	CU_ASSERT_EQUAL(fm_run_msg_ready(&last[FM_RUN_END]), 1 << 0 | 1 << 3);
 	fm_run_free(run);
 }
 
@@ -1682,6 +1706,7 @@ static const struct fm_test tests[] = {
 	{"checks at once", test_checks_at_once},
 	{"a request that crosses the end", test_request_crosses_end},
 	{"a request behind the pulse whose answer comes", test_request_behind_pulse},
+	{"a request for what all have ends with the run that is", test_request_for_what_all_have},
 	{"who is missing is waited for", test_waits_for_who_is_missing},
 	{"what is there at once takes no time", test_there_at_once},
 	{"a sink that is silent", test_silent_sink},
