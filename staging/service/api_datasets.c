@@ -174,6 +174,8 @@ static void answered(void *ctx, const struct fm_elsewhere_ask *ask)
 static int ask_others(struct listing *l, struct fm_err *err)
 {
 	struct fm_cache_key keys[FM_STAGE_THERE_MAX];
+	struct fm_elsewhere_question q = { .who = fm_share_user(l->uid), .nodes = l->nodes,
+					   .keys = keys, .done = answered, .ctx = l };
 	struct fm_cache_info info;
 	unsigned count = 0;
 	size_t i;
@@ -185,8 +187,8 @@ static int ask_others(struct listing *l, struct fm_err *err)
 	l->end = i;
 	if (count == 0)
 		return 0;
-	ret = fm_elsewhere_ask(fm_stager_elsewhere(l->stager), l->nodes, keys, count, answered, l,
-			       &l->ask, err);
+	q.count = count;
+	ret = fm_elsewhere_ask(fm_stager_elsewhere(l->stager), &q, &l->ask, err);
 	return ret < 0 ? ret : 1;
 }
 

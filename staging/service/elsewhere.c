@@ -28,6 +28,7 @@ struct fm_elsewhere_ask {
 	struct fm_list at;
 	struct fm_elsewhere *all;
 	struct fm_timer timer;
+	struct fm_share_held place;
 	unsigned count;
 	struct node *node;		/* FM_ELSEWHERE_NODES_MAX */
 	struct fm_stage_question question;
@@ -37,7 +38,13 @@ struct fm_elsewhere_ask {
 
 void fm_elsewhere_init(struct fm_elsewhere *e)
 {
+	static const struct fm_share_limits limits = { .what = "questions to other nodes",
+						       .total = FM_ELSEWHERE_ASKS_MAX,
+						       .root = FM_ELSEWHERE_ASKS_MAX / 8,
+						       .times = 1 };
+
 	fm_list_init(&e->asks);
+	fm_share_init(&e->places, &limits);
 	e->last_id = 0;
 }
 
@@ -103,6 +110,7 @@ static void ask_free(struct fm_elsewhere_ask *a)
 {
 	fm_timer_clear(a->all->loop, &a->timer);
 	fm_list_del(&a->at);
+	fm_share_give_all(&a->place);
 	free(a->node);
 	free(a);
 }
@@ -238,37 +246,52 @@ static void ask_node(struct fm_elsewhere_ask *a, const char *nodes, const struct
 	}
 }
 
-int fm_elsewhere_ask(struct fm_elsewhere *e, const char *nodes, const struct fm_cache_key *keys,
-		     unsigned count, void (*done)(void *ctx, const struct fm_elsewhere_ask *a),
-		     void *ctx, struct fm_elsewhere_ask **out, struct fm_err *err)
+static int ask_new(struct fm_elsewhere *e, const struct fm_elsewhere_question *q,
+		   struct fm_elsewhere_ask **out, struct fm_err *err)
 {
+	struct fm_share_held place = { 0 };
 	struct fm_elsewhere_ask *a;
-	uint64_t set;
-	int ret;
+	int ret = fm_share_take(&e->places, q->who, 1, &place, err);
 
-	if (strcmp(nodes, "all") != 0) {
-		ret = fm_togethers_nodes(e->togethers, nodes, &set, err);
-		if (ret < 0)
-			return ret;
-	}
+	if (ret < 0)
+		return ret;
 	a = FM_FAULT("stage.elsewhere") ? NULL : calloc(1, sizeof(*a));
 	if (a)
 		a->node = calloc(FM_ELSEWHERE_NODES_MAX, sizeof(*a->node));
 	if (!a || !a->node) {
 		free(a);
+		fm_share_give_all(&place);
 		return fm_err_set(err, -ENOMEM, "no memory to ask other nodes");
 	}
 	a->all = e;
-	a->done = done;
-	a->ctx = ctx;
+	a->place = place;
+	a->done = q->done;
+	a->ctx = q->ctx;
 	a->timer.fire = fire;
 	a->question.id = ++e->last_id;
-	a->question.count = count;
-	memcpy(a->question.key, keys, count * sizeof(*keys));
+	a->question.count = q->count;
+	memcpy(a->question.key, q->keys, q->count * sizeof(*q->keys));
 	fm_list_append(&e->asks, &a->at);
+	*out = a;
+	return 0;
+}
+
+int fm_elsewhere_ask(struct fm_elsewhere *e, const struct fm_elsewhere_question *q,
+		     struct fm_elsewhere_ask **out, struct fm_err *err)
+{
+	struct fm_elsewhere_ask *a = NULL;
+	uint64_t set;
+	int ret = 0;
+
+	if (strcmp(q->nodes, "all") != 0)
+		ret = fm_togethers_nodes(e->togethers, q->nodes, &set, err);
+	if (ret == 0)
+		ret = ask_new(e, q, &a, err);
+	if (ret < 0)
+		return ret;
 	fm_timer_set(e->loop, &a->timer, fm_loop_now(e->loop) + FM_ELSEWHERE_NS);
 	fm_list_each(at, next, &e->engine->peers)
-		ask_node(a, nodes, fm_container_of(at, struct fm_peer, at));
+		ask_node(a, q->nodes, fm_container_of(at, struct fm_peer, at));
 	end_if_done(a);
 	*out = a;
 	return 0;

@@ -15,6 +15,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/list.h"
+#include "mover/base/share.h"
 
 struct fm_cache;
 struct fm_cache_key;
@@ -28,6 +29,9 @@ struct fm_wire_msg;
 
 #define FM_ELSEWHERE_NS (2 * FM_NS_PER_S)
 #define FM_ELSEWHERE_NODES_MAX 63u	/* that are asked */
+/* Questions under way, each with up to 270 KiB for the answers; one user may have a half of what is
+ * left. */
+#define FM_ELSEWHERE_ASKS_MAX 64u
 
 struct fm_elsewhere {
 	struct fm_engine *engine;
@@ -38,7 +42,20 @@ struct fm_elsewhere {
 	bool (*is_coming)(void *ctx, const struct fm_cache_key *listing);
 	void *ctx;
 	struct fm_list asks;
+	struct fm_share places;
 	uint64_t last_id;
+};
+
+struct fm_elsewhere_question {
+	struct fm_share_id who;		/* asks */
+	/* "all" that are in staging.peers, or names between commas, of which this node's is passed
+	 * over */
+	const char *nodes;
+	const struct fm_cache_key *keys;	/* copied */
+	unsigned count;			/* 1 .. FM_STAGE_THERE_MAX */
+	/* called once, later, unless it is forgotten first; the question goes behind it */
+	void (*done)(void *ctx, const struct fm_elsewhere_ask *a);
+	void *ctx;
 };
 
 /* Behind the fields for what is used. */
@@ -51,14 +68,9 @@ void fm_elsewhere_message(struct fm_elsewhere *e, struct fm_session *session,
 			  const struct fm_wire_msg *m);
 void fm_elsewhere_session_lost(struct fm_elsewhere *e, const struct fm_session *session);
 
-/*
- * nodes: "all" that are in staging.peers, or names between commas, of which this node's is passed
- * over. keys: 1 .. FM_STAGE_THERE_MAX. done() is called once, later, unless it is forgotten first;
- * the question goes behind it. -ENOENT names what is no node.
- */
-int fm_elsewhere_ask(struct fm_elsewhere *e, const char *nodes, const struct fm_cache_key *keys,
-		     unsigned count, void (*done)(void *ctx, const struct fm_elsewhere_ask *a),
-		     void *ctx, struct fm_elsewhere_ask **out, struct fm_err *err);
+/* -ENOENT names what is no node. -EBUSY: too many questions are under way. */
+int fm_elsewhere_ask(struct fm_elsewhere *e, const struct fm_elsewhere_question *q,
+		     struct fm_elsewhere_ask **out, struct fm_err *err);
 void fm_elsewhere_forget(struct fm_elsewhere_ask *a);
 
 /* Whether a list, as above, has that peer. */

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Goal:   fmove datasets says what other nodes have of each dataset that is here, of those that stage with this one; one that is silent is named,
 #         and not waited for without end; one that does not stage with the asker tells nothing.
-# Method: three nodes, of which n1 and n2 stage together. n2 has it, lacks it, has a part of it, is stopped, and is away.
+# Method: three nodes, of which n1 and n2 stage together. n2 has it, lacks it, has a part of it, is stopped, and is away. While it is stopped
+#         more ask at once than there are places for.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/stage_lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "n1", "n2" ]; };'
@@ -53,6 +54,17 @@ kill -STOP "$(cat "$dir/c/n2/pid")"
 # who asks goes away meanwhile, or before: either way the next one is answered
 timeout 0.5 fmove datasets >out 2>err
 says 'n2 silent' || bad "n2 is stopped: $(cat out)"
+# More at once than there are places for. What ends before the last one is asked makes room for it: then once more.
+asks_too_much() {
+	"$FMOVE_BIN/hold" "$FMOVE_SOCKET" 1 200 '{"op":"datasets","id":#,"nodes":"all"}' >held &
+	asker=$!
+	await test -s held
+	kill $asker
+	wait $asker 2>/dev/null
+	grep -q 'EBUSY.*questions to other nodes' held
+}
+await asks_too_much || bad "no bound for questions: $(cat held)"
+says 'n2 silent' || bad "behind them: $(cat out)"
 kill -CONT "$(cat "$dir/c/n2/pid")"
 await says 'n2 absent' || bad "n2 goes on: $(cat out)"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
