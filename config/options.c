@@ -160,7 +160,8 @@ const struct fm_option fm_options[] = {
 	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0",
 	  NULL, false,
 	  "How much one user may hold and pin; what would be more is not fetched for him. What "
-	  "several need counts in full for each of them. "
+	  "several need counts in full for each of them. What other nodes hold and pin in his "
+	  "name takes nothing from what he may here; they may as much less what he has here. "
 	  "0: no limit" },
 	{ "staging.peers", FM_OPTION_NODES, AT(staging.peers), 0, FM_CONFIG_NODES_MAX, "", NULL,
 	  false,
