@@ -24,6 +24,7 @@
 struct fm_afar {
 	struct fm_afar_opts o;
 	struct fm_list asks, holds;
+	struct fm_share orders;		/* pin, unpin and unstage by name */
 	struct fm_share places;
 	struct fm_timer look;		/* at the processes */
 	unsigned works;			/* of holds, at the worker */
@@ -64,6 +65,7 @@ struct fm_afar_ask {
 	struct fm_timer timer;
 	void (*done)(void *ctx);
 	void *ctx;
+	struct fm_share_held place;	/* of one by name */
 	unsigned count;
 	struct node node[FM_CACHE_AFAR_NODES];
 };
@@ -400,14 +402,23 @@ static int begin_hold(struct fm_afar_ask *ask, const struct fm_afar_wish *w, str
 int fm_afar_ask(struct fm_afar *a, const struct fm_afar_wish *wish, void (*done)(void *ctx),
 		void *ctx, struct fm_afar_ask **out, struct fm_err *err)
 {
+	struct fm_share_held place = { 0 };
 	struct fm_afar_ask *ask;
 	int ret = 0;
 
 	if (a->is_stopping)
 		return fm_err_set(err, -EHOSTDOWN, "fmoved stops");
+	/* Those by key are requests to stage, which have places of their own. */
+	if (!wish->key)
+		ret = fm_share_take(&a->orders, fm_share_user(wish->uid), 1, &place, err);
+	if (ret < 0)
+		return ret;
 	ask = FM_FAULT("stage.afar") ? NULL : calloc(1, sizeof(*ask));
-	if (!ask)
+	if (!ask) {
+		fm_share_give_all(&place);
 		return fm_err_set(err, -ENOMEM, "no memory to ask other nodes");
+	}
+	ask->place = place;
 	ask->all = a;
 	ask->timer.fire = fire;
 	ask->done = done;
@@ -446,6 +457,7 @@ void fm_afar_put(struct fm_afar_ask *ask)
 		ask->hold->ask = NULL;
 	fm_timer_clear(ask->all->o.loop, &ask->timer);
 	fm_list_del(&ask->at);
+	fm_share_give_all(&ask->place);
 	free(ask);
 }
 
@@ -553,6 +565,9 @@ int fm_afar_new(const struct fm_afar_opts *opts, struct fm_afar **out, struct fm
 	static const struct fm_share_limits limits = { .what = "holds on other nodes",
 						       .total = FM_AFAR_HOLDS_MAX,
 						       .root = FM_AFAR_HOLDS_MAX / 8, .times = 1 };
+	static const struct fm_share_limits orders = { .what = "orders to other nodes",
+						       .total = FM_AFAR_ORDERS_MAX,
+						       .root = FM_AFAR_ORDERS_MAX / 8, .times = 1 };
 	struct fm_afar *a = FM_FAULT("stage.afar") ? NULL : calloc(1, sizeof(*a));
 	int ret;
 
@@ -563,6 +578,7 @@ int fm_afar_new(const struct fm_afar_opts *opts, struct fm_afar **out, struct fm
 	fm_list_init(&a->asks);
 	fm_list_init(&a->holds);
 	fm_share_init(&a->places, &limits);
+	fm_share_init(&a->orders, &orders);
 	ret = fm_cache_afar_load(opts->cache, take, a, err);
 	if (ret < 0)
 		fm_afar_free(a);

@@ -32,6 +32,7 @@ struct fm_worker;
 #define FM_AFAR_NS	 (10 * FM_NS_PER_S)	/* that an answer may take */
 #define FM_AFAR_LOOK_NS	 (5 * FM_NS_PER_S)	/* after which processes are looked at again */
 #define FM_AFAR_RENEW_NS (60 * FM_NS_PER_S)
+#define FM_AFAR_ORDERS_MAX 64u	/* to pin, unpin and unstage by name, under way */
 #define FM_AFAR_HOLDS_MAX 256u	/* of processes here; one user may have a half of what is left */
 
 struct fm_afar_opts {
@@ -67,7 +68,7 @@ struct fm_afar_wish {
 /*
  * done() once, later. The ask stays until fm_afar_put(), which may be called before: then done() is
  * not called any more. -ESRCH, -EPERM: there is no such process of that user. -EBUSY: too many
- * holds.
+ * holds, or orders.
  */
 int fm_afar_ask(struct fm_afar *a, const struct fm_afar_wish *wish, void (*done)(void *ctx),
 		void *ctx, struct fm_afar_ask **out, struct fm_err *err);

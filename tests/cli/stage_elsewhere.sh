@@ -56,14 +56,16 @@ timeout 0.5 fmove datasets >out 2>err
 says 'n2 silent' || bad "n2 is stopped: $(cat out)"
 # More at once than there are places for. What ends before the last one is asked makes room for it: then once more.
 asks_too_much() {
-	"$FMOVE_BIN/hold" "$FMOVE_SOCKET" 1 200 '{"op":"datasets","id":#,"nodes":"all"}' >held &
+	: >held
+	"$FMOVE_BIN/hold" "$FMOVE_SOCKET" 1 200 "$1" >held &
 	asker=$!
 	await test -s held
 	kill $asker
 	wait $asker 2>/dev/null
-	grep -q 'EBUSY.*questions to other nodes' held
+	grep -q "EBUSY.*$2 to other nodes" held
 }
-await asks_too_much || bad "no bound for questions: $(cat held)"
+await asks_too_much '{"op":"datasets","id":#,"nodes":"all"}' questions || bad "no bound for questions: $(cat held)"
+await asks_too_much '{"op":"pin","id":#,"name":"set","nodes":"n2"}' orders || bad "no bound for orders: $(cat held)"
 says 'n2 silent' || bad "behind them: $(cat out)"
 kill -CONT "$(cat "$dir/c/n2/pid")"
 await says 'n2 absent' || bad "n2 goes on: $(cat out)"
