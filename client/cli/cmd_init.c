@@ -94,7 +94,7 @@ static int finish(const struct fm_setup *setup, struct fm_system *sys, const str
 		  struct fm_err *err)
 {
 	struct fm_invitation invitation;
-	int ret = setup->is_system ? fm_system_start(sys, err) : 0;
+	int ret = setup->is_system ? fm_system_start(sys, cfg->node.listen, err) : 0;
 
 	if (ret < 0)
 		return ret;

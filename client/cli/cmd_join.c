@@ -356,7 +356,7 @@ static int join(const struct fm_setup *setup, const struct fm_config *cfg, struc
 				   "here",
 				   answer.name);
 	if (setup->is_system)
-		ret = fm_system_start(&begun->sys, err);
+		ret = fm_system_start(&begun->sys, cfg->node.listen, err);
 	if (ret == 0)
 		say_what_next(setup, cfg, answer.name, begun->is_new);
 	if (ret == 0 && setup->is_json)

@@ -16,6 +16,7 @@
 #include "config/preflight.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
+#include "mover/transport/listen.h"
 
 #define UNIT "fmoved"
 
@@ -167,16 +168,33 @@ int fm_system_begin(struct fm_system *sys, struct fm_err *err)
 	return 0;
 }
 
-int fm_system_start(struct fm_system *sys, struct fm_err *err)
+/* Why the service did not start, if its port is the reason. */
+static int port_taken(const char *listen, struct fm_err *err)
 {
+	struct fm_listener *listener;
+	int ret = fm_listener_new(NULL, listen, &listener, err);
+
+	if (ret == 0)
+		fm_listener_free(listener);
+	return ret == -EADDRINUSE ? ret : 0;
+}
+
+int fm_system_start(struct fm_system *sys, const char *listen, struct fm_err *err)
+{
+	struct fm_err port = { 0 };
 	int ret;
 
 	sys->has_enabled = true;
 	if (!fm_preflight_is_booted())
 		return fm_system_run("SYSTEMD_OFFLINE=1 systemctl --quiet enable " UNIT, err);
 	ret = fm_system_run("systemctl daemon-reload && systemctl --quiet enable --now " UNIT, err);
-	if (ret < 0)
-		fm_err_wrap(err, "see journalctl -u " UNIT);
+	if (ret == 0)
+		return 0;
+	if (port_taken(listen, &port) < 0) {
+		*err = port;
+		return fm_err_wrap(err, UNIT " did not start");
+	}
+	fm_err_wrap(err, "see journalctl -u " UNIT);
 	return ret;
 }
 

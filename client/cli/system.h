@@ -28,8 +28,11 @@ int fm_system_print_plan(const struct fm_setup *setup, struct fm_err *err);
 /* Make the user, unless there is one. -EPERM: we are not root. -ENOENT: there is no unit. */
 int fm_system_begin(struct fm_system *sys, struct fm_err *err);
 
-/* Enable the service, and start it where systemd runs. */
-int fm_system_start(struct fm_system *sys, struct fm_err *err);
+/*
+ * Enable the service, and start it where systemd runs. It is to listen at "ADDRESS:PORT".
+ * -EADDRINUSE, with the command that says who it is: somebody else has that port.
+ */
+int fm_system_start(struct fm_system *sys, const char *listen, struct fm_err *err);
 
 /* Undo both. */
 void fm_system_undo(const struct fm_system *sys);

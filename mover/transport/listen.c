@@ -111,7 +111,9 @@ static int socket_bind(int fd, const struct sockaddr_storage *sa, struct fm_err 
 		ret = FM_FAULT("listen.listen") ? (errno = EADDRINUSE, -1) : listen(fd, BACKLOG);
 	if (ret < 0 && errno == EADDRINUSE)
 		return fm_err_set(err, -EADDRINUSE,
-				  "the port is in use: is another fmoved running?");
+				  "the port is in use: is another fmoved running? Who has it, as "
+				  "root: ss -ltnp 'sport = :%u'",
+				  (unsigned)fm_addr_port(sa));
 	if (ret < 0 && errno == EADDRNOTAVAIL)
 		return fm_err_set(err, -EADDRNOTAVAIL, "the address is not one of this node's");
 	if (ret < 0)
@@ -211,7 +213,7 @@ int fm_listener_new(struct fm_loop *loop, const char *where, struct fm_listener 
 	struct fm_listener *l;
 	int ret;
 
-	assert(loop && where && out);
+	assert(where && out);
 	l = FM_FAULT("listen.alloc") ? NULL : calloc(1, sizeof(*l));
 	if (!l)
 		return fm_err_set(err, -ENOMEM, "allocate the listener");

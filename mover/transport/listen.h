@@ -52,7 +52,7 @@ struct fm_listener_events {
 /*
  * Bind every address of "ADDRESS:PORT" and listen. ":PORT" and "[::]:PORT" are every address of the
  * node, both families. The kernel queues connections from now on; they are served after
- * fm_listener_start().
+ * fm_listener_start(). loop may be NULL if it is never started: to see whether the port is free.
  */
 int fm_listener_new(struct fm_loop *loop, const char *where, struct fm_listener **out,
 		    struct fm_err *err);

@@ -679,7 +679,7 @@ static void test_listen(void)
 					   "localhost:0"};
 	struct fm_loop *loop = loop_new();
 	struct fm_err err = { 0 };
-	char where[64];
+	char where[64], what[64];
 	struct node n;
 	uint16_t port;
 	int fd;
@@ -696,7 +696,8 @@ static void test_listen(void)
 	snprintf(where, sizeof(where), "127.0.0.1:%u", port);
 	listen_fails(where, -EADDRINUSE, "the port is in use: is another fmoved running?");
 	snprintf(where, sizeof(where), "[::]:%u", port);
-	listen_fails(where, -EADDRINUSE, "the port is in use");
+	snprintf(what, sizeof(what), "ss -ltnp 'sport = :%u'", port);
+	listen_fails(where, -EADDRINUSE, what);
 	close(fd);
 	listen_fails("192.0.2.1:7471", -EADDRNOTAVAIL, "not one of this node's");
 	listen_fails("7471", -EINVAL, "not of the form ADDRESS:PORT");
