@@ -28,7 +28,7 @@
 
 static char **command_line;
 
-void fm_full_begin(char **argv)
+int fm_full_begin(char **argv)
 {
 	const char *front = getenv(FRONT);
 
@@ -36,10 +36,11 @@ void fm_full_begin(char **argv)
 	/* ps, pgrep and killall know both by one name; if not, nothing else depends on it. */
 	(void)prctl(PR_SET_NAME, "fmove");
 	if (front && strcmp(front, FM_VERSION) != 0)
-		exit(fm_fail_text(-EINVAL,
-				  "fmove is of version %s and " NAME " of %s: install both again",
-				  front, FM_VERSION));
+		return fm_fail_text(-EINVAL,
+				    "fmove is of version %s and " NAME " of %s: install both again",
+				    front, FM_VERSION);
 	(void)unsetenv(FRONT);
+	return FM_EXIT_DONE;
 }
 
 #define UNTRUSTED (-1) /* no errno */

@@ -13,9 +13,10 @@
 
 /*
  * Before all else, in both programs: the command line as main() got it. It is kept, and must not be
- * changed before the verb runs.
+ * changed before the verb runs. FM_EXIT_DONE, or the exit status to end with at once, after a line
+ * that says why: the fmove that became this one is of another version.
  */
-void fm_full_begin(char **argv);
+int fm_full_begin(char **argv);
 
 /*
  * A verb: the whole command line once more, by fmove-full. Returns only if that cannot be started:

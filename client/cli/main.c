@@ -84,7 +84,9 @@ int main(int argc, char **argv)
 	int status;
 
 	standard_fds();
-	fm_full_begin(argv);
+	status = fm_full_begin(argv);
+	if (status != FM_EXIT_DONE)
+		return is_json ? fm_stdout_error(status) : status;
 	fm_fault_arm_from_env();
 	fm_stdout_begin();
 	(void)signal(SIGPIPE, SIG_IGN);	/* a write says EPIPE; SIGPIPE is a signal that exists */

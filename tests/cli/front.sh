@@ -49,6 +49,8 @@ rm "$dir/bin/fmove-full"
 
 # Of two versions neither runs.
 no 1 'fmove is of version 0.0.9 and fmove-full of .*: install both again$' env FMOVE_FRONT=0.0.9 fmove-full --version
+no 1 'install both again$' env FMOVE_FRONT=0.0.9 fmove-full doctor --json
+[ "$(json exit out)" = 1 ] && [[ $(json text out) = *'install both again' ]] || bad "of another version, as JSON: $(cat out)"
 ok env "FMOVE_FRONT=$(fmove --version | sed 's/.* //')" fmove-full --version
 
 # refuses STATUS PATTERN: fmove becomes no other program, and says why.
