@@ -255,7 +255,7 @@ void fm_log_job(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level l
 {
 	va_list args;
 
-	if (!is_said(level) || !fm_log_may(limit, now_ns))
+	if (!is_said(level) || (limit && !fm_log_may(limit, now_ns)))
 		return;
 	va_start(args, fmt);
 	log_line(level, job, fmt, args);

@@ -44,6 +44,7 @@ void fm_log_some(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level 
 /*
  * The same of a job (queue.h). Its id stands before the text, "job ID: ", and in the journal also
  * in the field FMOVE_JOB, by which fmove logs finds the lines. "": it has none.
+ * limit NULL, with any now_ns: each line may be, as nobody else can cause them.
  */
 void fm_log_job(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level level,
 		const char *job, const char *fmt, ...) __attribute__((format(printf, 5, 6)));

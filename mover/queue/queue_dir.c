@@ -87,8 +87,8 @@ static void remove_file(int dir, const char *id)
 
 	file_name(id, SUFFIX, name);
 	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
-		fm_log_warn("job %s has ended, but its file cannot be removed: %s", id,
-			    fm_err_name(errno));
+		fm_log_job(NULL, 0, FM_LOG_WARN, id,
+			   "it has ended, but its file cannot be removed: %s", fm_err_name(errno));
 	(void)fsync(dir);	/* one that comes back is found to be done */
 }
 
@@ -165,7 +165,8 @@ static void save_done(struct fm_work *work)
 	else if (is_again)
 		fm_queue_save(j);
 	else if (j->save_ret < 0)
-		fm_log_warn("%s; the next start does not know of it", j->save_err.text);
+		fm_log_job(NULL, 0, FM_LOG_WARN, j->id, "%s; the next start does not know of it",
+			   j->save_err.text);
 }
 
 static char *encode(const struct fm_queue_job *j)
@@ -250,11 +251,12 @@ static void set_aside(struct fm_queue *q, const char *id, const char *why)
 
 	file_name(id, SUFFIX, name);
 	file_name(id, SUFFIX_BAD, bad);
-	fm_log_warn("%s/%s is no job that can be read: %s; it is set aside as %s", q->c.directory,
-		    name, why, bad);
+	fm_log_job(NULL, 0, FM_LOG_WARN, id,
+		   "%s/%s is no job that can be read: %s; it is set aside as %s", q->c.directory,
+		   name, why, bad);
 	if (renameat(q->dir, name, q->dir, bad) < 0)
-		fm_log_warn("%s/%s: cannot be renamed: %s", q->c.directory, name,
-			    fm_err_name(errno));
+		fm_log_job(NULL, 0, FM_LOG_WARN, id, "%s/%s: cannot be renamed: %s",
+			   q->c.directory, name, fm_err_name(errno));
 }
 
 /* What a job is after a restart. */
@@ -300,8 +302,8 @@ static void load_one(struct fm_queue *q, const char *name)
 	else if (ret == -EBADMSG || ret == -EINVAL)
 		set_aside(q, id, err.text);
 	else
-		fm_log_warn("%s/%s: %s; this job is not gone on with", q->c.directory, name,
-			    err.text);
+		fm_log_job(NULL, 0, FM_LOG_WARN, id, "%s/%s: %s; this job is not gone on with",
+			   q->c.directory, name, err.text);
 }
 
 static bool is_id_with(const char *name, const char *suffix)

@@ -439,7 +439,7 @@ start_again n1
 ok fmove wait "$whole"
 no 1 "no job $torn" fmove wait "$torn"
 [ -e "$dir/c/n1/state/jobs/$torn.json.bad" ] || bad "the torn file is gone: $(ls "$dir/c/n1/state/jobs")"
-is_logged "$torn.json.bad" "$dir/c/n1/log" || bad "nobody was told of the torn file"
+is_logged "job $torn: .*$torn.json.bad" "$dir/c/n1/log" || bad "nobody was told of the torn file"
 
 # Without a directory for them there are no detached jobs, and all else is as ever.
 use 2

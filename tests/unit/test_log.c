@@ -113,14 +113,15 @@ static void say_of_jobs(void)
 	fm_log_job(&limit, 1, FM_LOG_INFO, "", "none");
 	fm_log_job(&limit, 1, FM_LOG_WARN, "efgh2345", "%01200d", 0);
 	fm_log_job(&limit, 1, FM_LOG_INFO, "abcd2345", "too many");
+	fm_log_job(NULL, 0, FM_LOG_WARN, "ijkl2345", "its file is none");
 }
 
 static void test_jobs(void)
 {
-	const char *lines[3] = {output};
+	const char *lines[4] = {output};
 
 	capture(say_of_jobs);
-	for (unsigned i = 1; i < 3; i++) {
+	for (unsigned i = 1; i < 4; i++) {
 		lines[i] = strchr(lines[i - 1], '\n');
 		CU_ASSERT_PTR_NOT_NULL_FATAL(lines[i]);
 		lines[i]++;
@@ -131,6 +132,7 @@ static void test_jobs(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(lines[2], "000...\n"));
 	CU_ASSERT_PTR_NULL(strstr(output, "not shown"));
 	CU_ASSERT_PTR_NULL(strstr(output, "too many"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(lines[3], "warning: job ijkl2345: its file is none\n"));
 }
 
 static void say_all_levels(void)
