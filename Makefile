@@ -38,6 +38,9 @@ deps-build deps-check deps-bench deps-deb deps-fuzz deps-arm64: deps-%:
 may-have-arm64: | deps-check
 	@.ci/deps arm64 || true
 
+may-have-arm64-guest: | deps-check
+	@.ci/deps arm64-guest || true
+
 demo: deps-build
 	@$(MAKE) --no-print-directory all
 	@tests/demo
@@ -57,7 +60,7 @@ lab: deps-check
 arm64: deps-arm64
 	@JOBS=$(JOBS) tests/arm64/run all
 
-soak: deps-check deps-bench deps-deb may-have-arm64
+soak: deps-check deps-bench deps-deb may-have-arm64-guest
 	@$(MAKE) --no-print-directory all
 	@cmake --build build -j $(JOBS) --target lab-programs bench-programs
 	@$(call configure,dev)
@@ -92,4 +95,4 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all deps-build deps-check deps-bench deps-deb deps-fuzz deps-arm64 may-have-arm64 demo check check-fast coverage lab arm64 soak bench fuzz install deb uninstall clean
+.PHONY: all deps-build deps-check deps-bench deps-deb deps-fuzz deps-arm64 may-have-arm64 may-have-arm64-guest demo check check-fast coverage lab arm64 soak bench fuzz install deb uninstall clean
