@@ -3,6 +3,7 @@
 # net: star
 # disks: 1 128M
 # mem: 1G
+# eighths: 4
 #
 # Goal:   never two nodes that write to a volume, never a reader beside a writer, whatever is
 #         restarted, cut off or without power; what waits for a word is mounted when it comes; and
