@@ -9,7 +9,7 @@
 
 #define FM_CACHE_NAME_MAX    240	   /* bytes of a dataset's name */
 #define FM_CACHE_SOURCE_MAX  5000	   /* of what its source is called */
-#define FM_CACHE_EXTENTS_MAX (1u << 20) /* 64 TiB of 64 MiB */
+#define FM_CACHE_EXTENTS_MAX (1u << 20) /* 16 TiB of 16 MiB */
 #define FM_CACHE_PINS_MAX    64	   /* users who pin one dataset */
 #define FM_CACHE_FAR_PINS_MAX 32   /* pins of one dataset that other nodes asked for */
 #define FM_CACHE_NODE_MAX    64	   /* bytes of a node's name */

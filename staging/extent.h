@@ -17,7 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FM_STAGE_EXTENT (64u << 20)
+/*
+ * Small enough that FM_RUN_SLOTS of them, and what is sent from the disk, find room in what the
+ * default memory.total leaves beside the arena: what finds none comes later, from another disk.
+ */
+#define FM_STAGE_EXTENT (16u << 20)
 #define FM_STAGE_PACK_FILES 16384u
 
 struct fm_stage_extent {

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define FM_RUN_NODES_MAX 64		/* a set of nodes is a uint64_t */
-#define FM_RUN_EXTENTS_MAX (1U << 18)	/* 16 TiB in extents of 64 MiB */
+#define FM_RUN_EXTENTS_MAX (1U << 20)	/* 16 TiB in extents of 16 MiB */
 #define FM_RUN_LEASES 2			/* extents that a node reads from the source at once */
 #define FM_RUN_SLOTS 8			/* extents in a node's memory */
 /* extents that a member fetches from peers' disks at once */

@@ -400,6 +400,33 @@ static void plan_carries(struct fm_run *run, uint64_t sinks, const uint64_t *par
 	}
 }
 
+static bool is_held_by_all(const struct coordinator *co, uint32_t extent, const uint64_t *parts,
+			   unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!fm_run_is_held(co, extent, parts[i]))
+			return false;
+	return true;
+}
+
+/* What each part had may be missing in one of the parts that there are now. */
+static void begin_anew_for(struct coordinator *co, const uint64_t *parts, unsigned count)
+{
+	uint32_t crc = fm_crc32c(0, parts, count * sizeof(*parts));
+
+	if (crc == co->parts_crc)
+		return;
+	co->parts_crc = crc;
+	co->next_read = 0;
+}
+
+/* Of several parts none returns at the first extent that nobody can read, so not all are seen. */
+static bool is_seen(const struct fm_run *run, uint32_t extent, unsigned parts)
+{
+	return extent < run->extent_count &&
+	       (parts == 1 || extent - run->coordinator.next_read < SCAN_MAX);
+}
+
 static void plan_reads(struct fm_run *run)
 {
 	struct coordinator *co = &run->coordinator;
@@ -411,8 +438,9 @@ static void plan_reads(struct fm_run *run)
 	for (unsigned i = 0; i < count; i++)
 		near[i] = near_to(co, parts[i]);
 	plan_carries(run, sinks, parts, near, count);
-	for (uint32_t e = count > 1 ? 0 : co->next_read; e < run->extent_count; e++) {
-		if (count == 1 && e == co->next_read && fm_run_is_held(co, e, parts[0]))
+	begin_anew_for(co, parts, count);
+	for (uint32_t e = co->next_read; is_seen(run, e, count); e++) {
+		if (e == co->next_read && is_held_by_all(co, e, parts, count))
 			co->next_read++;
 		for (unsigned i = 0; i < count; i++)
 			if (is_to_read(run, e, sinks, parts[i], near[i]) &&

@@ -155,7 +155,8 @@ struct coordinator {
 	/* leases that were revoked, and reads that gave wrong bytes */
 	uint8_t *tries;
 	uint32_t covered;		/* extents that somebody has */
-	uint32_t next_read;		/* none below it is to be read */
+	uint32_t next_read;		/* none below it is to be read, in these parts */
+	uint32_t parts_crc;		/* of the parts that next_read is of */
 	uint32_t version;		/* one more whenever a CRC is new or gone */
 	bool is_sealed;			/* the CRCs are the source's */
 	bool is_torn;			/* of one extent the source gave two */

@@ -665,8 +665,8 @@ static void expect_cut(unsigned n, uint64_t entry_at, uint64_t offset, uint64_t 
 
 static void test_cut(void)
 {
-	static const uint64_t sizes[] = {0,	   40 * MIB, 24 * MIB,	    0, 1,
-					 64 * MIB, 3,	     200 * MIB - 1, 5, 0};
+	static const uint64_t sizes[] = {0,	   10 * MIB, 6 * MIB,	   0, 1,
+					 16 * MIB, 3,	     50 * MIB - 1, 5, 0};
 	struct fm_stage_cut c = { .open.files = 0 };
 
 	cut_count = 0;
@@ -675,13 +675,13 @@ static void test_cut(void)
 	CU_ASSERT_EQUAL(fm_stage_cut_end(&c, keep_cut, NULL), 0);
 	CU_ASSERT_EQUAL(fm_stage_cut_end(&c, keep_cut, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(cut_count, 8);
-	expect_cut(0, 1, 0, 64 * MIB, 2);
+	expect_cut(0, 1, 0, 16 * MIB, 2);
 	expect_cut(1, 4, 0, 1, 1);
-	expect_cut(2, 5, 0, 64 * MIB, 1);
+	expect_cut(2, 5, 0, 16 * MIB, 1);
 	expect_cut(3, 6, 0, 3, 1);
-	expect_cut(4, 7, 0, 64 * MIB, 1);
-	expect_cut(5, 7, 64 * MIB, 64 * MIB, 1);
-	expect_cut(6, 7, 128 * MIB, 72 * MIB - 1, 1);
+	expect_cut(4, 7, 0, 16 * MIB, 1);
+	expect_cut(5, 7, 16 * MIB, 16 * MIB, 1);
+	expect_cut(6, 7, 32 * MIB, 18 * MIB - 1, 1);
 	expect_cut(7, 8, 0, 5, 1);
 }
 
@@ -739,12 +739,12 @@ static void test_seek(void)
 
 	CU_ASSERT_EQUAL_FATAL(write_many(fd), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_stage_reader_new(fd, &r), 0);
-	CU_ASSERT_EQUAL(fm_stage_reader_totals(r)->extents, MANY / 100 * 3);
-	/* A pack, 64 MiB and 66 MiB for each hundred. */
+	CU_ASSERT_EQUAL(fm_stage_reader_totals(r)->extents, MANY / 100 * 9);
+	/* A pack and eight pieces of a large file for each hundred. */
 	for (unsigned n = MANY / 100; n-- > 0;) {
-		CU_ASSERT_EQUAL(fm_stage_reader_extent(r, 3 * n + 2, &x), 0);
-		CU_ASSERT_EQUAL(x.offset, 64 * MIB);
-		CU_ASSERT_EQUAL(x.bytes, 66 * MIB);
+		CU_ASSERT_EQUAL(fm_stage_reader_extent(r, 9 * n + 8, &x), 0);
+		CU_ASSERT_EQUAL(x.offset, 112 * MIB);
+		CU_ASSERT_EQUAL(x.bytes, 18 * MIB);
 		fm_stage_reader_seek(r, &x);
 		CU_ASSERT_EQUAL_FATAL(fm_stage_reader_next(r, &e), 1);
 		(void)one_of_many(100 * n + 99, path);
