@@ -5,6 +5,7 @@
  */
 #include <grp.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -974,6 +975,38 @@ static void test_damaged_state(void)
 	}
 }
 
+/*
+ * Goal: a start takes as long with five million files as with two. Method: what is in a READY
+ * dataset is watched while the cache is opened: none of its directories is.
+ */
+static void test_load_opens_no_data(void)
+{
+	static const char data[] =
+		"ready/6565656565656565656565656565656565656565656565656565656565656565/set1";
+	char path[PATH_MAX], events[4096];
+	struct scene s;
+	uint64_t id;
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), dir;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	id = scene_stage(&s, 1, 2 * FILE_LEN);
+	CU_ASSERT_TRUE_FATAL(watch >= 0);
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s%s", s.dir, data, i == 0 ? "" : "/sub");
+		CU_ASSERT_TRUE(inotify_add_watch(watch, path, IN_OPEN | IN_ACCESS) >= 0);
+	}
+	scene_reopen(&s);
+	CU_ASSERT_EQUAL(scene_state(&s, id), FM_CACHE_READY);
+	CU_ASSERT_EQUAL(read(watch, events, sizeof(events)), -1);
+	CU_ASSERT_EQUAL(errno, EAGAIN);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* else it would see nothing */
+	CU_ASSERT_TRUE(dir >= 0 && read(watch, events, sizeof(events)) > 0);
+	close(dir);
+	close(watch);
+	scene_end(&s);
+}
+
 /* ---- rights ---- */
 
 /* Whether a user may read a file: in a process of his. */
@@ -1299,6 +1332,7 @@ static const struct fm_test tests[] = {
 	{"a clock that is set lets nothing look old", test_clock},
 	{"what fmove did not make is neither used nor removed", test_not_ours},
 	{"damaged state is absent", test_damaged_state},
+	{"a start opens nothing of what is staged", test_load_opens_no_data},
 	{"who is allowed may read, and nobody else", test_rights},
 	{"old and new files are matched in the order of a manifest", test_reuse_order},
 	{"a new version takes what is the same", test_reuse},
