@@ -1,7 +1,8 @@
 #!/bin/bash
-# Goal:   a daemon that is killed at any moment of a fetch leaves nothing that is ready and not whole; the next call goes on.
+# Goal:   a daemon that is killed at any moment of a fetch leaves nothing that is ready and not whole; the next call goes on. Whoever is killed,
+#         what came already does not come again.
 # Method: SIGKILL at random moments, FM_STAGE_KILLS times. What is ready then is compared with its manifest's name and with
-#         the source, and so is what the next call has.
+#         the source, and so is what the next call has. Then the caller and the daemon are killed at half; bytes that came are counted.
 . "$(dirname "$0")/lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "900MiB"; grace = "0s"; };'
 up 2
@@ -32,4 +33,45 @@ for round in $(seq "${FM_STAGE_KILLS:-4}"); do
 	data=$(fmove stage n2:s/set 2>err) || bad "round $round: $(cat err)"
 	diff -r "$source" "$data" || bad "round $round: it differs"
 done
+
+# ---- at half ----
+
+# Bytes that came since the daemon started.
+came() {
+	fmove status --json | grep -o '"received_bytes":[0-9]*' | awk -F : '{ sum += $2 } END { print sum + 0 }'
+}
+
+# half NAME: it is on its way, and half of it came. Forty files: what is not whole yet may come again.
+half() {
+	mkdir "$(store 2)/$1"
+	for i in $(seq 40); do random 200000 "$(store 2)/$1/f$i"; done
+	slow 2
+	fmove stage "n2:s/$1" >out 2>err &
+	stager=$!
+	moved "$1" 4000000
+}
+
+# rest NAME MAX: the same call has it, and at most so many bytes came since `before`.
+rest() {
+	local bytes
+
+	fast 2
+	data=$(fmove stage "n2:s/$1" 2>err) || bad "$1: $(cat err)"
+	diff -r "$(store 2)/$1" "$data" || bad "$1 differs"
+	bytes=$(($(came) - before))
+	[ "$bytes" -le "$2" ] || bad "$1: $bytes bytes came, of at most $2"
+}
+
+before=$(came)
+half caller
+kill -KILL $stager
+wait $stager 2>/dev/null
+rest caller 8200000
+half daemon
+crash n1
+wait $stager
+start_again n1
+reachable 2
+before=0
+rest daemon 4600000
 exit

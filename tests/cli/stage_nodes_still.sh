@@ -1,8 +1,7 @@
 #!/bin/bash
-# Goal:   a node that stands still for a while in the midst of a dataset has it in the end, though all others have it already and
-#         nothing else is left to do.
-# Method: two nodes have it; the daemon of a third one is stopped while it comes, for longer than the others wait for a word. The
-#         sleep decides nothing: however long it is, the node is not to be given up; were it shorter, nothing would be seen.
+# Goal:   a node that stands still for a while in the midst of a dataset is named meanwhile, and has it in the end, though all others have it
+#         already and nothing else is left to do.
+# Method: two nodes have it; the daemon of a third one is stopped while it comes, until the line on the terminal says that it is silent.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
@@ -16,14 +15,17 @@ ok fmove stage --nodes n1,n2 n2:s/set
 # Both send slowly, so that it is still on its way.
 slow 1
 slow 2
-fmove stage --nodes all n2:s/set >out 2>err &
+script -qefc 'fmove stage --nodes all n2:s/set' err </dev/null >out &
 stager=$!
 comes() {
 	[ -n "$(find "$dir/c/n3/cache/partial" -name .together)" ]
 }
 await comes || bad "nothing comes to n3: $(cat err)"
 kill -STOP "$(cat "$dir/c/n3/pid")"
-sleep 8
+is_named() {
+	grep -q 'n3 silent' err
+}
+await is_named || bad "nobody says that n3 is silent: $(tail -c 300 err)"
 kill -CONT "$(cat "$dir/c/n3/pid")"
 fast 1
 fast 2
