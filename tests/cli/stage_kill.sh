@@ -2,7 +2,7 @@
 # Goal:   a daemon that is killed at any moment of a fetch leaves nothing that is ready and not whole; the next call goes on. Whoever is killed,
 #         what came already does not come again.
 # Method: SIGKILL at random moments, FM_STAGE_KILLS times. What is ready then is compared with its manifest's name and with
-#         the source, and so is what the next call has. Then the caller and the daemon are killed at half; bytes that came are counted.
+#         the source, and so is what the next call has. Then the caller and the daemon are killed at three quarters; bytes that came are counted.
 . "$(dirname "$0")/lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "900MiB"; grace = "0s"; };'
 up 2
@@ -34,21 +34,21 @@ for round in $(seq "${FM_STAGE_KILLS:-4}"); do
 	diff -r "$source" "$data" || bad "round $round: it differs"
 done
 
-# ---- at half ----
+# ---- at three quarters ----
 
 # Bytes that came since the daemon started.
 came() {
 	fmove status --json | grep -o '"received_bytes":[0-9]*' | awk -F : '{ sum += $2 } END { print sum + 0 }'
 }
 
-# half NAME: it is on its way, and half of it came. Forty files: what is not whole yet may come again.
-half() {
+# most NAME: it is on its way, and three quarters of it came. What is under way, or not written down yet, may come again.
+most() {
 	mkdir "$(store 2)/$1"
 	for i in $(seq 40); do random 200000 "$(store 2)/$1/f$i"; done
 	slow 2
 	fmove stage "n2:s/$1" >out 2>err &
 	stager=$!
-	moved "$1" 4000000
+	moved "$1" 6000000
 }
 
 # rest NAME MAX: the same call has it, and at most so many bytes came since `before`.
@@ -63,15 +63,15 @@ rest() {
 }
 
 before=$(came)
-half caller
+most caller
 kill -KILL $stager
 wait $stager 2>/dev/null
 rest caller 8200000
-half daemon
+most daemon
 crash n1
 wait $stager
 start_again n1
 reachable 2
 before=0
-rest daemon 4600000
+rest daemon 5000000
 exit
