@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * make_tree - a directory of many files for measuring: COUNT files of SIZE bytes on average (half
- * to one and a half times SIZE; exactly SIZE with "="), a thousand to a directory, filled with
- * numbers that no file system can compress.
+ * to one and a half times SIZE; exactly SIZE with "=", which may be 0), a thousand to a
+ * directory, filled with numbers that no file system can compress.
  *
  * usage: make_tree DIRECTORY COUNT [=]SIZE
  */
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	char path[4096];
 	uint64_t *content;
 
-	if (count == 0 || size == 0 || size > SIZE_MAX_BYTES) {
+	if (count == 0 || (size == 0 && !is_exact) || size > SIZE_MAX_BYTES) {
 		(void)fprintf(stderr, "usage: make_tree DIRECTORY COUNT [=]SIZE\n");
 		return 2;
 	}

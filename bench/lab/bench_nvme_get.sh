@@ -12,47 +12,14 @@
 . "$LAB_TOP/tests/nodes.sh"
 # shellcheck source=bench/lab/pairs.sh
 . "$LAB_TOP/bench/lab/pairs.sh"
-# shellcheck source=tests/lab/nvmet.sh
-. "$LAB_TOP/tests/lab/nvmet.sh"
+# shellcheck source=bench/lab/volume.sh
+. "$LAB_TOP/bench/lab/volume.sh"
 
 MIB=24
 PAIRS=5
 RATE=24mbit
-ADDR=127.0.0.2
-NQN=nqn.2026-01.org.fmove:get
-UUID=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee
 D=/run/bench
-POINT=/run/volume
 trap 'cp -f $D/nvmed/log /out/nvmed.log 2> /dev/null || true' EXIT
-
-# What the target sends; nothing else that goes over the loopback device.
-limit_target() {
-	need_module sch_htb cls_u32
-	check tc qdisc add dev lo root handle 1: htb
-	check tc class add dev lo parent 1: classid 1:1 htb rate $RATE burst 128k
-	check tc filter add dev lo parent 1: protocol ip u32 match ip src $ADDR/32 flowid 1:1
-}
-
-volume_up() {
-	need_module nvme_tcp
-	modprobe brd rd_nr=1 rd_size=$(((MIB + 64) * 1024)) || skip "the kernel has no module brd"
-	check mkfs.ext4 -q -F /dev/ram0
-	nvmet_up $NQN /dev/ram0 $UUID
-	nvmet_port 1 $ADDR 4420
-	nvmet_show 1 $NQN
-	mkdir -p $POINT
-	nvmed_conf $D/nvmed "name = \"data\"; subsystem = \"$NQN\"; address = \"$ADDR:4420\"; uuid = \"$UUID\"; mount = \"$POINT\";
-		type = \"ext4\"; writer = \"n1\";"
-	nvmed_start $D/nvmed
-	wait_for nvmed_is data state mounted
-	mkdir $POINT/store
-	head -c ${MIB}M /dev/urandom > $POINT/store/source
-	sync
-}
-
-cold() {
-	echo 3 > /proc/sys/vm/drop_caches
-}
 
 fmove_rate() {
 	local result
@@ -70,8 +37,11 @@ fio_rate() {
 }
 
 need fio mkfs.ext4 tc
-volume_up
-limit_target
+volume_up $((MIB + 64))
+mkdir $POINT/store
+head -c ${MIB}M /dev/urandom > $POINT/store/source
+sync
+volume_limit $RATE
 node_stores="{ name = \"volume\"; directory = \"$POINT/store\"; },"
 node_extra='memory = { arena = "64MiB"; total = "256MiB"; };'
 node_pair $D 7470 --measure-unchecked

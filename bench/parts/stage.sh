@@ -4,7 +4,7 @@
 # the disk, against put -r and find.
 # shellcheck shell=bash
 
-STAGE_MIB=${FM_BENCH_STAGE_MIB:-1024}		# of the dataset; six times that is needed in memory
+STAGE_MIB=${FM_BENCH_STAGE_MIB:-1024}		# of the dataset; ten times that is needed in memory
 STAGE_RATE=${FM_BENCH_STAGE_RATE:-3200}		# Mbit/s of each node's link, both ways; of the source's a quarter
 STAGE_FILES=${FM_BENCH_STAGE_FILES:-50000}	# of 100 KiB on average, on disk
 STAGE_PORT=17620
@@ -29,7 +29,7 @@ bench_stage() {
 	done
 	absolute "most that was read of the source for them, in datasets" "$(sort -g "$work/stage-read" | tail -n 1)" "" "<=" 1.02
 	stage_tools=(fmove)
-	for tool in rsync chain rclone aria2 udp; do
+	for tool in ${FM_BENCH_STAGE_TOOLS-rsync chain rclone aria2 sbcast udp}; do
 		stage_against $tool
 	done
 	[ -z "$record" ] || stage_draw "$(result_file)"
@@ -60,10 +60,11 @@ stage_against() {
 	chain)	program=rsync name="rsync, each node from the one before it" ;;
 	rclone)	program=rclone name="rclone over SFTP, all nodes at once" ;;
 	aria2)	program="aria2c mktorrent opentracker" name="aria2 with a torrent, hashing included" ;;
+	sbcast)	program="tar munged slurmctld slurmd salloc sbcast srun" name="sbcast of a tar, unpacked by a step of the job" ;;
 	udp)	program="udp-sender udp-receiver" name="udp-sender of a tar, which verifies nothing" wanted=0.9 ;;
 	esac
 	for program in $program; do
-		command -v "$program" > /dev/null || { say "   left out: $name: no program $program"; return; }
+		PATH=$PATH:/usr/sbin command -v "$program" > /dev/null || { say "   left out: $name: no program $program"; return; }
 	done
 	in_turn "$work/stage-$1" stage_ours stage_theirs || die "$name: $(cat "$work/stage.out")"
 	compare "stage on $stage_count nodes, $STAGE_MIB MiB, until it is whole on all" "$work/stage-$1" 1 4 GB/s "$name" ">=" $wanted
@@ -100,12 +101,14 @@ stage_wires() {
 	local i rate
 
 	ip netns add "${STAGE_SPACE}9"
+	spaces+=("${STAGE_SPACE}9")
 	ip -n "${STAGE_SPACE}9" link add switch type bridge
 	ip -n "${STAGE_SPACE}9" link set switch up
 	for i in $(seq 0 $STAGE_NODES); do
 		rate=$STAGE_RATE
 		[ "$i" != 0 ] || rate=$((STAGE_RATE / 4))
 		ip netns add "$STAGE_SPACE$i"
+		spaces+=("$STAGE_SPACE$i")
 		ip -n "$STAGE_SPACE$i" link set lo up
 		ip link add wire0 netns "$STAGE_SPACE$i" type veth peer name "port$i" netns "${STAGE_SPACE}9"
 		ip -n "${STAGE_SPACE}9" link set "port$i" master switch
@@ -169,7 +172,7 @@ stage_timed() {
 	local tool=$1 count=$2 before begin own seconds TIMEFORMAT='%U+%S'
 
 	stage_clear
-	"stage_begin_$tool" || return 1
+	"stage_begin_$tool" "$count" || return 1
 	before=$(stage_ticks)
 	begin=$EPOCHREALTIME
 	own=$({ time "stage_by_$tool" "$count" > "$work/stage.out" 2>&1; } 2>&1) || { cat "$work/stage.out" >&2; return 1; }
@@ -384,6 +387,91 @@ stage_waits_for() {
 		((SECONDS < end)) || { say "$1 does not come: $(tail -n 3 "$work"/stage-server.*)"; return 1; }
 		sleep 0.05
 	done
+}
+
+# Slurm, new for each run, with a job that has as many nodes; sbcast sends to all of them. Its controller is on the source's node. All nodes see one file system
+# here, so each slurmd has one of its own over the directory to which sbcast sends.
+stage_begin_sbcast() {
+	local slurm=$work/slurm i
+
+	rm -rf "$slurm"
+	mkdir -p "$slurm/state" "$stage_at/bcast"
+	mkdir -m 755 "$slurm/munge"
+	(umask 077; head -c 1024 /dev/urandom > "$slurm/munge/key")
+	export SLURM_CONF=$slurm/slurm.conf
+	stage_slurm_conf "$slurm" > "$SLURM_CONF"
+	stage_server 0 /usr/sbin/munged --force --foreground --key-file "$slurm/munge/key" --socket "$slurm/munge/socket" --pid-file "$slurm/munge/pid" \
+		--log-file "$slurm/munge/log" --seed-file "$slurm/munge/seed"
+	mv "$work/stage-server0.pid" "$work/stage-server-munge.pid"
+	stage_waits_for "$slurm/munge/socket" || return 1
+	stage_server 0 /usr/sbin/slurmctld -D
+	for i in $(seq $STAGE_NODES); do
+		mkdir "$slurm/spool.n$i"
+		# shellcheck disable=SC2016
+		stage_slurmd "$i" 'mount --bind "$1" "$2" && exec /usr/sbin/slurmd -D -N "$3"' sh "$stage_at/n$i/out" "$stage_at/bcast" "n$i"
+	done
+	stage_has_slurm || { say "Slurm does not start: $(stage_on 0 sinfo -N -o '%N %T %E' 2>&1) $(tail -n 3 "$slurm"/*.log)"; return 1; }
+	stage_job=$(stage_on 0 salloc --no-shell -w "n[1-$1]" 2>&1 | sed -n 's/.*Granted job allocation //p')
+	[ -n "$stage_job" ] || { say "Slurm gives no job: $(tail -n 3 "$slurm"/*.log)"; return 1; }
+}
+
+# stage_slurmd I SCRIPT ARGUMENT...: a server, with its own mounts; not by `ip netns exec`, which takes /sys/fs/cgroup away.
+stage_slurmd() {
+	local i=$1
+	shift
+
+	nsenter --net="/run/netns/$STAGE_SPACE$i" unshare -m sh -c "$@" > "$work/stage-server.$i" 2>&1 &
+	echo $! > "$work/stage-server$i.pid"
+}
+
+stage_slurm_conf() {
+	local host i
+
+	host=$(uname -n)
+	cat <<-C
+	ClusterName=bench
+	SlurmctldHost=${host%%.*}($STAGE_NET.1)
+	AuthInfo=socket=$1/munge/socket
+	SlurmUser=root
+	StateSaveLocation=$1/state
+	SlurmdSpoolDir=$1/spool.%n
+	SlurmctldPidFile=$1/slurmctld.pid
+	SlurmdPidFile=$1/slurmd.%n.pid
+	SlurmctldLogFile=$1/slurmctld.log
+	SlurmdLogFile=$1/slurmd.%n.log
+	ProctrackType=proctrack/linuxproc
+	TaskPlugin=task/none
+	JobAcctGatherType=jobacct_gather/none
+	SwitchType=switch/none
+	MpiDefault=none
+	ReturnToService=2
+	PartitionName=all Nodes=n[1-$STAGE_NODES] Default=YES MaxTime=INFINITE State=UP
+	C
+	for i in $(seq $STAGE_NODES); do
+		echo "NodeName=n$i NodeHostname=${host%%.*} NodeAddr=$STAGE_NET.$((i + 1)) Port=$((6820 + i))"
+	done
+}
+
+stage_has_slurm() {
+	local end=$((SECONDS + HANG_S))
+
+	until [ "$(stage_on 0 sinfo -h -o '%D %T' 2>&1)" = "$STAGE_NODES idle" ]; do
+		((SECONDS < end)) || return 1
+		sleep 0.1
+	done
+}
+
+stage_by_sbcast() {
+	local step
+
+	tar -C "$stage_source/set" -cf "$stage_at/set.tar" .
+	# shellcheck disable=SC2016
+	step='tar -C "$1" -xf "$1/set.tar" && rm "$1/set.tar" && sync -f "$1"'
+	stage_on 0 sbcast --jobid "$stage_job" "$stage_at/set.tar" "$stage_at/bcast/set.tar" &&
+		stage_on 0 srun --jobid "$stage_job" -N "$1" sh -c "$step" sh "$stage_at/bcast"
+	step=$?
+	rm "$stage_at/set.tar"
+	return $step
 }
 
 stage_begin_udp() {

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+# stage_many - a dataset of a million files: staged again from a sealed volume, the start of a daemon that has it, and the memory that it took.
+# What fmove-nvmed would say of the volume is written by hand, as it says it: the volume is a directory here.
+# shellcheck shell=bash
+
+STAGE_MANY=${FM_BENCH_STAGE_MANY:-1000000}	# files; empty, so that their number is what is measured
+STAGE_MANY_PORT=17640
+STAGE_MANY_TOTAL=$((512 << 20))			# the default, written out
+
+bench_stage_many() {
+	local i kib
+
+	many_at=$memory/stage-many many_disk=$disk/stage-many
+	mkdir -p "$many_disk"/{volume,cache} "$many_at"
+	"$FMOVE_BIN/make_tree" "$many_disk/volume/set" "$STAGE_MANY" =0
+	many_node
+	: > "$work/many-again"
+	: > "$work/many-start"
+	say "   the first one: $(many_seconds) s"
+	kib=$(awk '/^VmHWM|^HugetlbPages/ { s += $2 } END { print s }' "/proc/$(cat "$many_at/n1/pid")/status")
+	for ((i = 0; i < pairs; i++)); do
+		calc "$(many_again) * 1000" '%.1f\n' >> "$work/many-again"
+		many_start >> "$work/many-start"
+		say "   again $(tail -n 1 "$work/many-again") ms, a start $(tail -n 1 "$work/many-start") s"
+	done
+	absolute "second stage of $STAGE_MANY files of a sealed volume" "$(median "$work/many-again" 1)" ms "<" 50
+	absolute "a start of fmoved with $STAGE_MANY cached files, from a cold cache, until it tells of them" \
+		"$(median "$work/many-start" 1)" s "<=" 1
+	absolute "resident memory and huge pages of fmoved that staged them" "$((kib >> 10))" \
+		"MiB, memory.total being $((STAGE_MANY_TOTAL >> 20))" "<=" $((STAGE_MANY_TOTAL >> 20))
+	node_stop "$many_at/n1"
+	rm -rf "$many_disk"
+}
+
+many_node() {
+	node_key "$many_at/n1"
+	mkdir "$many_at/n1/nvmed"
+	printf '{"volumes":[{"name":"data","subsystem":"disk1","wwid":"uuid.bench","writer":"n1","mounted":true,"read_write":false,"sealed":true,%s' \
+		"\"epoch\":1,\"device\":$(stat -c %d "$many_disk/volume"),\"mounted_epoch\":1,\"written_by\":\"\"}]}" > "$many_at/n1/nvmed/volumes.json"
+	node_stores="{ name = \"v\"; directory = \"$many_disk/volume\"; volume = \"data\"; }," \
+		node_conf "$many_at/n1" n1 "127.0.0.1:$STAGE_MANY_PORT" <<-C
+	staging = { directory = "$many_disk/cache"; size = "1TiB"; };
+	memory = { total = $STAGE_MANY_TOTAL; };
+	nvme = { socket = "$many_at/n1/nvmed/sock"; };
+	volumes = ( { name = "data"; subsystem = "disk1"; address = "127.0.0.1:1"; mode = "shared-read"; writer = "n1";
+		mount = "$many_disk/volume"; } );
+	C
+	node_start "$many_at/n1"
+	node_until "$many_at/n1" "$FMOVE_BIN/fmove" --socket "$many_at/n1/sock" ls n1:v
+}
+
+many_seconds() {
+	local TIMEFORMAT=%R
+
+	{ time "$FMOVE_BIN/fmove" --socket "$many_at/n1/sock" stage v/set -- true > "$work/stage.out" 2>&1; } 2>&1 || die "stage: $(cat "$work/stage.out")"
+}
+
+many_again() {
+	many_seconds
+	grep -q 'its volume sealed since' "$work/stage.out" || die "it was looked at: $(cat "$work/stage.out")"
+}
+
+# Seconds from the start of the program until it tells of the dataset. The next one waits until it has its volume, too.
+many_start() {
+	local begin
+
+	node_stop "$many_at/n1"
+	[ "$(id -u)" != 0 ] || echo 3 > /proc/sys/vm/drop_caches
+	begin=$EPOCHREALTIME
+	node_start "$many_at/n1"
+	"$FMOVE_BIN/fmove" --socket "$many_at/n1/sock" datasets --quiet | grep -qx set || die "fmoved does not tell of the dataset"
+	calc "$EPOCHREALTIME - $begin" '%.3f\n'
+	node_until "$many_at/n1" "$FMOVE_BIN/fmove" --socket "$many_at/n1/sock" ls n1:v
+}
