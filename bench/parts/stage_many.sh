@@ -13,26 +13,27 @@ bench_stage_many() {
 	many_at=$memory/stage-many many_disk=$disk/stage-many
 	mkdir -p "$many_disk"/{volume,cache} "$many_at"
 	"$FMOVE_BIN/make_tree" "$many_disk/volume/set" "$STAGE_MANY" =0
-	many_node
+	many_nodes
 	: > "$work/many-again"
-	: > "$work/many-start"
 	say "   the first one: $(many_seconds) s"
 	kib=$(awk '/^VmHWM|^HugetlbPages/ { s += $2 } END { print s }' "/proc/$(cat "$many_at/n1/pid")/status")
 	for ((i = 0; i < pairs; i++)); do
 		calc "$(many_again) * 1000" '%.1f\n' >> "$work/many-again"
-		many_start >> "$work/many-start"
-		say "   again $(tail -n 1 "$work/many-again") ms, a start $(tail -n 1 "$work/many-start") s"
+		say "   again: $(tail -n 1 "$work/many-again") ms"
 	done
+	in_turn "$work/many-start" many_start many_start_empty
 	absolute "second stage of $STAGE_MANY files of a sealed volume" "$(median "$work/many-again" 1)" ms "<" 50
 	absolute "a start of fmoved with $STAGE_MANY cached files, from a cold cache, until it tells of them" \
 		"$(median "$work/many-start" 1)" s "<=" 1
+	compare "the same" "$work/many-start" 1 2 s "one that has none" - 0
 	absolute "resident memory and huge pages of fmoved that staged them" "$((kib >> 10))" \
 		"MiB, memory.total being $((STAGE_MANY_TOTAL >> 20))" "<=" $((STAGE_MANY_TOTAL >> 20))
 	node_stop "$many_at/n1"
+	node_stop "$many_at/n2"
 	rm -rf "$many_disk"
 }
 
-many_node() {
+many_nodes() {
 	node_key "$many_at/n1"
 	mkdir "$many_at/n1/nvmed"
 	printf '{"volumes":[{"name":"data","subsystem":"disk1","wwid":"uuid.bench","writer":"n1","mounted":true,"read_write":false,"sealed":true,%s' \
@@ -45,7 +46,10 @@ many_node() {
 	volumes = ( { name = "data"; subsystem = "disk1"; address = "127.0.0.1:1"; mode = "shared-read"; writer = "n1";
 		mount = "$many_disk/volume"; } );
 	C
+	node_key "$many_at/n2"
+	node_conf "$many_at/n2" n2 "127.0.0.1:$((STAGE_MANY_PORT + 1))" <<< "staging = { directory = \"$many_disk/empty\"; size = \"1TiB\"; };"
 	node_start "$many_at/n1"
+	node_start "$many_at/n2"
 	node_until "$many_at/n1" "$FMOVE_BIN/fmove" --socket "$many_at/n1/sock" ls n1:v
 }
 
@@ -60,15 +64,23 @@ many_again() {
 	grep -q 'its volume sealed since' "$work/stage.out" || die "it was looked at: $(cat "$work/stage.out")"
 }
 
-# Seconds from the start of the program until it tells of the dataset. The next one waits until it has its volume, too.
 many_start() {
+	many_starts n1 set
+	node_until "$many_at/n1" "$FMOVE_BIN/fmove" --socket "$many_at/n1/sock" ls n1:v
+}
+
+many_start_empty() {
+	many_starts n2 ""
+}
+
+# many_starts NODE NAMES: seconds from the start of the program until it tells which datasets it has.
+many_starts() {
 	local begin
 
-	node_stop "$many_at/n1"
+	node_stop "$many_at/$1"
 	[ "$(id -u)" != 0 ] || echo 3 > /proc/sys/vm/drop_caches
 	begin=$EPOCHREALTIME
-	node_start "$many_at/n1"
-	"$FMOVE_BIN/fmove" --socket "$many_at/n1/sock" datasets --quiet | grep -qx set || die "fmoved does not tell of the dataset"
+	node_start "$many_at/$1"
+	[ "$("$FMOVE_BIN/fmove" --socket "$many_at/$1/sock" datasets --quiet)" = "$2" ] || die "fmoved of $1 tells of something else than '$2'"
 	calc "$EPOCHREALTIME - $begin" '%.3f\n'
-	node_until "$many_at/n1" "$FMOVE_BIN/fmove" --socket "$many_at/n1/sock" ls n1:v
 }
