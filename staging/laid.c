@@ -20,6 +20,7 @@
 #include "mover/tree/tree.h"
 #include "staging/at_once.h"
 #include "staging/chunk.h"
+#include "staging/direct.h"
 
 #define FM_NS INT64_C(1000000000)
 #define INSIDE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)
@@ -243,7 +244,7 @@ static int write_runs(int fd, const struct piece *p, const uint8_t *at)
 			to += granule_at(p, to);
 		while (to < p->len && is_zero(at + to, granule_at(p, to)) == are_zeros);
 		ret = are_zeros ? write_zeros(fd, at + from, to - from, p->offset + from)
-				: fm_call_write_all(fd, at + from, to - from, p->offset + from);
+				: fm_stage_write_direct(fd, at + from, to - from, p->offset + from);
 	}
 	return ret;
 }

@@ -23,7 +23,8 @@
 int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf, uint8_t *chunk);
 int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf);
 
-/* Zeros become holes where the file system has any. Not synced. */
+/* Past the page cache, but for small files; zeros become holes where the file system has any. Not
+ * synced. */
 int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf);
 
 /* The CRC of each extent, from the CRCs of a manifest's chunks. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/block.h"
 #include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
@@ -50,7 +51,7 @@ struct fm_landed *fm_landed_of_taken(size_t len)
 	struct fm_landed *b = FM_FAULT("stage.landed") ? NULL : calloc(1, sizeof(*b));
 
 	if (b)
-		b->at = malloc(len);
+		b->at = aligned_alloc(FM_BLOCK, fm_block_up(len)); /* as direct I/O wants it */
 	if (!b || !b->at) {
 		free(b);
 		fm_budget_give(len);

@@ -27,6 +27,7 @@
 #include "mover/tree/tree.h"
 #include "staging/cache.h"
 #include "staging/chunk.h"
+#include "staging/direct.h"
 
 #define PACK_BYTES (4u << 20)
 
@@ -82,14 +83,11 @@ static int64_t read_piece(struct move *m, int from, off_t at, size_t len)
 	return n > (int64_t)len ? (int64_t)len : n;
 }
 
-/*
- * Copies a piece of a file. The copy stays in the page cache until its manifest is made from it
- * (build.h).
- */
+/* Copies a piece of a file, past the page cache. */
 static int copy_piece(struct move *m, int from, int to, off_t at, size_t len)
 {
 	int64_t n = read_piece(m, from, at, len);
-	int ret = n > 0 ? fm_call_write_all(to, m->buf, (size_t)n, (uint64_t)at) : 0;
+	int ret = n > 0 ? fm_stage_write_direct(to, m->buf, (size_t)n, (uint64_t)at) : 0;
 
 	return ret < 0 ? ret : (int)n;
 }

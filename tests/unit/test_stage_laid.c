@@ -101,7 +101,7 @@ static int move(uint32_t n, uint32_t crc)
 {
 	static _Alignas(FM_BLOCK) uint8_t chunk[FM_STAGE_CHUNK];
 	size_t len = bytes_of(n);
-	uint8_t *buf = len > 0 ? malloc(len) : NULL;
+	uint8_t *buf = len > 0 ? aligned_alloc(FM_BLOCK, fm_block_up(len)) : NULL;
 	int ret = buf ? fm_stage_extent_read_source(manifest, from, n, buf, chunk) : -ENOMEM;
 
 	if (ret == 0)
@@ -148,6 +148,55 @@ static void test_whole(void)
 	CU_ASSERT_EQUAL(a.st_mode & 07777, 0555);
 	CU_ASSERT_EQUAL(fstatat(to, "d/a", &a, 0), 0);
 	CU_ASSERT_EQUAL(a.st_mode & 07777, 0640);
+	end();
+}
+
+/* Pages of a file of `to` that are in memory. */
+static unsigned cached(const char *path)
+{
+	static unsigned char pages[1 << 16];
+	unsigned count = 0;
+	int fd = openat(to, path, O_RDONLY);
+	struct stat st;
+	void *map;
+
+	CU_ASSERT_TRUE_FATAL(fd >= 0 && fstat(fd, &st) == 0);
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	CU_ASSERT_TRUE_FATAL(map != MAP_FAILED);
+	CU_ASSERT_EQUAL(mincore(map, (size_t)st.st_size, pages), 0);
+	for (size_t i = 0; i < (size_t)st.st_size / FM_BLOCK + 1; i++)
+		count += pages[i] & 1;
+	CU_ASSERT_EQUAL(munmap(map, (size_t)st.st_size), 0);
+	(void)close(fd);
+	return count;
+}
+
+/* Whether this file system keeps nothing in memory of what was written with O_DIRECT. */
+static bool has_direct(void)
+{
+	static _Alignas(FM_BLOCK) uint8_t block[FM_BLOCK];
+	int fd = openat(to, "direct", O_CREAT | O_WRONLY | O_DIRECT, 0600);
+	bool has = fd >= 0 && pwrite(fd, block, sizeof(block), 0) == sizeof(block) &&
+		   cached("direct") == 0;
+
+	if (fd >= 0)
+		(void)close(fd);
+	(void)unlinkat(to, "direct", 0);
+	return has;
+}
+
+/* Goal: however large a dataset is, memory does not fill with it while it comes. */
+static void test_not_cached(void)
+{
+	begin();
+	if (has_direct()) {
+		CU_ASSERT_EQUAL(fm_stage_lay_begin(manifest, to), 0);
+		CU_ASSERT_EQUAL(move_all(), 0);
+		CU_ASSERT_TRUE(cached("large") <= 2); /* its end, of 5,003 bytes */
+		CU_ASSERT_TRUE(cached("a/1") > 0); /* else it would see nothing */
+	} else {
+		printf("SKIP: this file system has no O_DIRECT\n");
+	}
 	end();
 }
 
@@ -304,6 +353,7 @@ static void test_one_after_the_other(void)
 
 static const struct fm_test tests[] = {
 	{ "by extents, in any order, it becomes what the manifest says", test_whole },
+	{ "what comes in large pieces passes the page cache", test_not_cached },
 	{ "what is there is gone on with", test_again },
 	{ "a source that changed is told", test_changed },
 	{ "what an older version knows of it", test_older },
