@@ -18,6 +18,7 @@
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/page.h"
 #include "mover/base/show.h"
 #include "mover/journal/journal.h"
 #include "mover/store/held_file.h"
@@ -27,14 +28,15 @@
 #include "mover/tree/tree.h"
 #include "staging/cache.h"
 #include "staging/chunk.h"
-#include "staging/direct.h"
 
 #define PACK_BYTES (4u << 20)
+#define BEHIND_MAX (16 << 20) /* bytes of a copy that are in memory, on their way to the disk */
 
 struct move {
 	const struct fm_stage_local *l;
 	struct fm_tree *from, *to;
 	void *buf;
+	off_t gone; /* of a large file: what is before it is on the disk, and not in memory */
 };
 
 static int check_stopped(const struct move *m, struct fm_err *err)
@@ -83,12 +85,41 @@ static int64_t read_piece(struct move *m, int from, off_t at, size_t len)
 	return n > (int64_t)len ? (int64_t)len : n;
 }
 
-/* Copies a piece of a file, past the page cache. */
+/*
+ * Waits until the copy is on the disk up to there, and takes it out of memory, which is the GPU's
+ * on some machines.
+ */
+static int let_go(struct move *m, int to, off_t end)
+{
+	off_t from = m->gone;
+	int ret;
+
+	if (end <= from)
+		return 0;
+	ret = fm_call(sync_file_range(to, from, end - from,
+				      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+					      SYNC_FILE_RANGE_WAIT_AFTER));
+	fm_page_drop(to, (uint64_t)from, (uint64_t)(end - from));
+	m->gone = end;
+	return ret;
+}
+
+/* What was copied is written while the next pieces are read. */
+static int write_behind(struct move *m, int to, off_t at, off_t len)
+{
+	int ret = fm_call(sync_file_range(to, at, len, SYNC_FILE_RANGE_WRITE));
+
+	return ret < 0 ? ret : let_go(m, to, at + len - BEHIND_MAX);
+}
+
+/* Copies a piece of a file. */
 static int copy_piece(struct move *m, int from, int to, off_t at, size_t len)
 {
 	int64_t n = read_piece(m, from, at, len);
-	int ret = n > 0 ? fm_stage_write_direct(to, m->buf, (size_t)n, (uint64_t)at) : 0;
+	int ret = n > 0 ? fm_call_write_all(to, m->buf, (size_t)n, (uint64_t)at) : 0;
 
+	if (ret == 0 && n > 0)
+		ret = write_behind(m, to, at, (off_t)n);
 	return ret < 0 ? ret : (int)n;
 }
 
@@ -118,6 +149,7 @@ static int copy_content(struct move *m, const struct fm_tree_large *f, int to, s
 	off_t at = 0, end, size = (off_t)f->size;
 	int ret = fm_call_ftruncate(to, 0);
 
+	m->gone = 0;
 	if (ret == 0 && !FM_FAULT("stage.clone") && fm_call(ioctl(to, FICLONE, f->fd)) == 0) {
 		add_done(m, f->size);
 		return 0;
@@ -141,6 +173,18 @@ static int copy_content(struct move *m, const struct fm_tree_large *f, int to, s
 	return ret;
 }
 
+/* The same, with nothing of the copy left in memory. */
+static int copy_past_memory(struct move *m, const struct fm_tree_large *f, int to,
+			    struct fm_err *err)
+{
+	int ret = copy_content(m, f, to, err), waited;
+
+	if (ret < 0)
+		return ret;
+	waited = let_go(m, to, (off_t)f->size);
+	return waited < 0 ? fail_file(f, waited, "write the copy of", err) : 0;
+}
+
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
@@ -155,7 +199,7 @@ static int copy_unchanged(struct move *m, const struct fm_tree_large *f, int to,
 
 	if (ret < 0)
 		return fail_file(f, ret, "look at", err);
-	ret = copy_content(m, f, to, err);
+	ret = copy_past_memory(m, f, to, err);
 	if (ret == 0 && (fm_call(fstat(f->fd, &after)) < 0 || !is_same(&before, &after) ||
 			 (uint64_t)after.st_size != f->size))
 		ret = fail_changed(f, err);

@@ -21,6 +21,7 @@
 #include "staging/check.h"
 #include "staging/laid.h"
 #include "tests/fm_test.h"
+#include "tests/unit/cached.h"
 #include "tests/unit/meet_others.h"
 #include "tests/unit/remove_all.h"
 
@@ -151,49 +152,15 @@ static void test_whole(void)
 	end();
 }
 
-/* Pages of a file of `to` that are in memory. */
-static unsigned cached(const char *path)
-{
-	static unsigned char pages[1 << 16];
-	unsigned count = 0;
-	int fd = openat(to, path, O_RDONLY);
-	struct stat st;
-	void *map;
-
-	CU_ASSERT_TRUE_FATAL(fd >= 0 && fstat(fd, &st) == 0);
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	CU_ASSERT_TRUE_FATAL(map != MAP_FAILED);
-	CU_ASSERT_EQUAL(mincore(map, (size_t)st.st_size, pages), 0);
-	for (size_t i = 0; i < (size_t)st.st_size / FM_BLOCK + 1; i++)
-		count += pages[i] & 1;
-	CU_ASSERT_EQUAL(munmap(map, (size_t)st.st_size), 0);
-	(void)close(fd);
-	return count;
-}
-
-/* Whether this file system keeps nothing in memory of what was written with O_DIRECT. */
-static bool has_direct(void)
-{
-	static _Alignas(FM_BLOCK) uint8_t block[FM_BLOCK];
-	int fd = openat(to, "direct", O_CREAT | O_WRONLY | O_DIRECT, 0600);
-	bool has = fd >= 0 && pwrite(fd, block, sizeof(block), 0) == sizeof(block) &&
-		   cached("direct") == 0;
-
-	if (fd >= 0)
-		(void)close(fd);
-	(void)unlinkat(to, "direct", 0);
-	return has;
-}
-
 /* Goal: however large a dataset is, memory does not fill with it while it comes. */
 static void test_not_cached(void)
 {
 	begin();
-	if (has_direct()) {
+	if (cached_has_none(to)) {
 		CU_ASSERT_EQUAL(fm_stage_lay_begin(manifest, to), 0);
 		CU_ASSERT_EQUAL(move_all(), 0);
-		CU_ASSERT_TRUE(cached("large") <= 2); /* its end, of 5,003 bytes */
-		CU_ASSERT_TRUE(cached("a/1") > 0); /* else it would see nothing */
+		CU_ASSERT_TRUE(cached_pages(to, "large") <= 2); /* its end, of 5,003 bytes */
+		CU_ASSERT_TRUE(cached_pages(to, "a/1") > 0); /* else it would see nothing */
 	} else {
 		printf("SKIP: this file system has no O_DIRECT\n");
 	}

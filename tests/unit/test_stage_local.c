@@ -17,6 +17,7 @@
 #include "staging/build.h"
 #include "staging/service/local.h"
 #include "tests/fm_test.h"
+#include "tests/unit/cached.h"
 #include "tests/unit/remove_all.h"
 
 #define LARGE 9000000
@@ -179,6 +180,25 @@ static void test_copy(void)
 	listing_of(from, "set", &want);
 	listing_of(to, "copy", &is);
 	CU_ASSERT_EQUAL(memcmp(is.listing, want.listing, FM_SHA256_LEN), 0);
+	end();
+}
+
+/* Goal: however large a dataset is, memory does not fill with it while it is copied. */
+static void test_not_cached(void)
+{
+	int dir;
+
+	begin();
+	dir = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (cached_has_none(dir)) {
+		CU_ASSERT_EQUAL(copy(), 0);
+		/* The kernel may keep what is in one piece with the end, which is no whole page. */
+		CU_ASSERT_TRUE(cached_pages(dir, "copy/large") < LARGE / 2 / FM_BLOCK);
+		CU_ASSERT_TRUE(cached_pages(dir, "copy/larger") < LARGE / 2 / FM_BLOCK);
+	} else {
+		printf("SKIP: this file system has no O_DIRECT\n");
+	}
+	(void)close(dir);
 	end();
 }
 
@@ -373,6 +393,7 @@ static void test_file_failures(void)
 static const struct fm_test tests[] = {
 	{ "its listing is that of the directory", test_list },
 	{ "its copy is the same", test_copy },
+	{ "its copy does not stay in memory", test_not_cached },
 	{ "what changes while it is copied is told", test_changed },
 	{ "what was damaged at the source is told", test_damaged },
 	{ "it stops when it is told to", test_stopped },
