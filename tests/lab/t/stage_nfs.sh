@@ -280,6 +280,7 @@ if [ "$GUEST" != 1 ]; then
 	serve_orders
 	node_stop $D
 	umount -l $POINT
+	sync_point left
 	exit 0
 fi
 mkdisk /dev/lab/disk1 ext4 $DISK
@@ -294,4 +295,5 @@ goes_stale
 for g in 2 3; do
 	tell $g true end
 done
+sync_point left		# who still has it mounted would wait for the server
 threads 0
