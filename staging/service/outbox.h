@@ -14,9 +14,12 @@
 #include <stdint.h>
 
 #include "mover/base/list.h"
+#include "staging/run/encode.h"
 #include "staging/run/message.h"
 
-#define FM_OUTBOX_NODE_MAX (2u << 20)
+/* A report has a page for each FM_RUN_PAGE extents; 64 bytes for each message's own, and 64 more. */
+#define FM_OUTBOX_NODE_MAX                                                                         \
+	((FM_RUN_EXTENTS_MAX / FM_RUN_PAGE + 64u) * (FM_RUN_BYTES_MAX + 64u))
 
 struct fm_outbox {
 	struct fm_list waiting;
