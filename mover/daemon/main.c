@@ -23,6 +23,9 @@
 /* glibc makes eight per core, each keeping what was freed: that would be outside of
  * memory.total. */
 #define MALLOC_ARENAS 2
+/* What is larger (extents, chunks) goes back to the kernel when it is freed. Unless that is said,
+ * glibc keeps up to 32 MiB once one was freed. */
+#define MALLOC_LARGE (8 << 20)
 
 static const char usage[] =
 	"Usage: fmoved [--config FILE] [--check] [--log-level LEVEL]\n"
@@ -127,6 +130,7 @@ int main(int argc, char **argv)
 		return ret;
 	fm_fault_arm_from_env();
 	mallopt(M_ARENA_MAX, MALLOC_ARENAS);
+	mallopt(M_MMAP_THRESHOLD, MALLOC_LARGE);
 	fm_daemon_block_signals();
 	ret = fm_daemon_load(&program, &args, &cfg);
 	if (ret != 0)
