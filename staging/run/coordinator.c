@@ -24,6 +24,17 @@
 #define SILENT_MAX 64
 #define SILENT_LATE 16
 
+#define SIZE_OF(type, array) sizeof(*((struct type *)NULL)->array)
+
+/* and a bit in `have` */
+_Static_assert(SIZE_OF(coordinator, holders) + SIZE_OF(coordinator, doubted) +
+		       SIZE_OF(coordinator, crc) + SIZE_OF(coordinator, was_read) +
+		       SIZE_OF(coordinator, not_before_ms) + SIZE_OF(coordinator, busy) +
+		       SIZE_OF(coordinator, tries) + SIZE_OF(member, crc) +
+		       SIZE_OF(member, giver_of) + SIZE_OF(fm_run, expected) <
+		       FM_RUN_EXTENT_MEMORY,
+	       "what is known of an extent");
+
 int fm_run_coordinator_init(struct fm_run *run)
 {
 	struct coordinator *co = &run->coordinator;
@@ -104,19 +115,26 @@ static void put_off(struct fm_run *run, uint32_t extent, uint64_t ns)
 	run->coordinator.not_before_ms[extent] = (uint32_t)((run->now_ns + ns) / 1000000);
 }
 
+/* It, and what is behind it, may be lacking in any part. */
+void fm_run_look_again(struct coordinator *co, uint32_t extent)
+{
+	for (unsigned i = 0; i < co->part_count; i++)
+		if (extent < co->next_read[i])
+			co->next_read[i] = extent;
+}
+
 static void unhold(struct coordinator *co, unsigned node, uint32_t extent)
 {
 	if (!(co->holders[extent] & bit(node)))
 		return;
 	co->holders[extent] &= ~bit(node);
 	co->seat[node].have_count--;
+	fm_run_look_again(co, extent);	/* no other one may be in its part */
 	if (co->holders[extent])
 		return;
 	co->covered--;
 	co->version++;
 	co->is_sealed = false;
-	if (extent < co->next_read)
-		co->next_read = extent;
 }
 
 static void unhold_all(const struct fm_run *run, struct coordinator *co, unsigned node)
@@ -180,8 +198,7 @@ static bool settle_conflict(struct fm_run *run, unsigned node, uint32_t extent, 
 static void doubt(struct coordinator *co, unsigned node, uint32_t extent)
 {
 	co->doubted[extent] |= bit(node);
-	if (extent < co->next_read)
-		co->next_read = extent;
+	fm_run_look_again(co, extent);
 }
 
 static uint8_t add_up(unsigned count, unsigned more, unsigned most)
@@ -199,7 +216,7 @@ static void count_wrong(struct coordinator *co, unsigned node, unsigned wrong, u
 	    co->distrusted & bit(node))
 		return;
 	co->distrusted |= bit(node);
-	co->next_read = 0;
+	fm_run_look_again(co, 0);
 }
 
 /* is_read: it read the extent from the source. Returns whether this is news. */
@@ -240,8 +257,7 @@ static void lease_drop(struct coordinator *co, struct seat_lease *l)
 		return;
 	if (!l->is_revoked)
 		co->busy[l->extent]--;
-	if (l->extent < co->next_read)
-		co->next_read = l->extent;
+	fm_run_look_again(co, l->extent);
 	l->is_used = false;
 }
 
@@ -386,7 +402,7 @@ static void on_join(struct fm_run *run, const struct fm_run_msg *msg)
 	seat->is_here = true;
 	seat->join = msg->join;
 	seat->state = msg->state;
-	seat->heard_ns = seat->joined_ns = run->now_ns;
+	seat->heard_ns = seat->page_ns = run->now_ns;
 	take_work(run, seat, &msg->state);
 	if (!(co->seen & bit(msg->from)))
 		co->progress_ns = run->now_ns;
@@ -401,6 +417,7 @@ static void on_page(struct fm_run *run, const struct fm_run_msg *msg)
 
 	if (page->first % FM_RUN_PAGE != 0 || page->first >= run->extent_count || seat->is_whole)
 		return;
+	seat->page_ns = run->now_ns;
 	for (uint32_t i = 0; i < FM_RUN_PAGE && page->first + i < run->extent_count; i++)
 		if (page->bits[i / 8] >> (i % 8) & 1)
 			(void)note_have(run, msg->from, page->first + i, page->crc[i], false);
@@ -417,7 +434,7 @@ static bool is_report_lost(const struct fm_run *run, const struct seat *seat,
 			   const struct fm_run_state *st)
 {
 	if (!seat->is_whole)
-		return run->now_ns > seat->joined_ns + run->times->quiet;
+		return run->now_ns > seat->page_ns + run->times->quiet;
 	return (st->order == seat->order && st->place != FM_RUN_READY &&
 				   st->have_count != seat->have_count);
 }

@@ -24,6 +24,7 @@
 /* Extents that a member sends from its disk at once; the configuration says how many. */
 #define FM_RUN_UPLOADS_MAX 16
 #define FM_RUN_FANOUT 15		/* nodes that one node sends an extent to from memory */
+#define FM_RUN_SCAN 1024		/* extents that one decision of the coordinator looks at */
 #define FM_RUN_PAGE 256			/* extents that one page of a report covers */
 
 enum fm_run_msg_type {

@@ -15,7 +15,6 @@
 #include "mover/base/crc32c.h"
 #include "staging/run/tree.h"
 
-#define SCAN_MAX 1024 /* extents looked at for one member in one go */
 #define COMING_MAX (FM_RUN_SLOTS - FM_RUN_LEASES)
 
 static uint64_t sinks_of(const struct coordinator *co)
@@ -85,8 +84,7 @@ static void revoke(struct fm_run *run, unsigned node, struct seat_lease *l)
 
 	l->is_revoked = true;
 	co->busy[l->extent]--;
-	if (l->extent < co->next_read)
-		co->next_read = l->extent;
+	fm_run_look_again(co, l->extent);
 	fm_run_order(run, node, &msg);
 }
 
@@ -400,53 +398,66 @@ static void plan_carries(struct fm_run *run, uint64_t sinks, const uint64_t *par
 	}
 }
 
-static bool is_held_by_all(const struct coordinator *co, uint32_t extent, const uint64_t *parts,
+/* Whether a sink of the part needs it to be read: another one's disk in the part does as well. */
+static bool is_lacking(const struct coordinator *co, uint32_t extent, uint64_t sinks, uint64_t part)
+{
+	return sinks & part & ~co->holders[extent] && !fm_run_is_held(co, extent, part);
+}
+
+/* Of other parts, or other sinks in them, nothing is known. */
+static void begin_anew_for(struct coordinator *co, uint64_t sinks, const uint64_t *parts,
 			   unsigned count)
 {
-	for (unsigned i = 0; i < count; i++)
-		if (!fm_run_is_held(co, extent, parts[i]))
-			return false;
-	return true;
-}
+	uint32_t crc = fm_crc32c(fm_crc32c(0, &sinks, sizeof(sinks)), parts,
+				 count * sizeof(*parts));
 
-/* What each part had may be missing in one of the parts that there are now. */
-static void begin_anew_for(struct coordinator *co, const uint64_t *parts, unsigned count)
-{
-	uint32_t crc = fm_crc32c(0, parts, count * sizeof(*parts));
-
-	if (crc == co->parts_crc)
+	if (crc == co->parts_crc && count == co->part_count)
 		return;
 	co->parts_crc = crc;
-	co->next_read = 0;
+	co->part_count = count;
+	fm_run_look_again(co, 0);
 }
 
-/* Of several parts none returns at the first extent that nobody can read, so not all are seen. */
-static bool is_seen(const struct fm_run *run, uint32_t extent, unsigned parts)
+/* Goes on to the first extent that each part lacks. */
+static void find_lacking(struct fm_run *run, uint64_t sinks, const uint64_t *parts)
 {
-	return extent < run->extent_count &&
-	       (parts == 1 || extent - run->coordinator.next_read < SCAN_MAX);
+	struct coordinator *co = &run->coordinator;
+
+	for (unsigned i = 0; i < co->part_count; i++) {
+		uint32_t *e = &co->next_read[i];
+
+		while (*e < run->extent_count && !is_lacking(co, *e, sinks, parts[i]))
+			(*e)++;
+	}
 }
 
+/*
+ * Where there is one part, nothing behind an extent that nobody can read just now can be read
+ * either. Of several each is seen some way beyond what it lacks first, in turn: something else may
+ * be carried to it meanwhile.
+ */
 static void plan_reads(struct fm_run *run)
 {
 	struct coordinator *co = &run->coordinator;
 	uint64_t parts[FM_RUN_NODES_MAX], near[FM_RUN_NODES_MAX], sinks = sinks_of(co);
 	unsigned count = sinks ? parts_of(run, carriers_of(co), parts) : 0;
+	uint32_t seen = count > 1 ? run->scan_max : run->extent_count;
 
 	if (!sinks)
 		return;
 	for (unsigned i = 0; i < count; i++)
 		near[i] = near_to(co, parts[i]);
 	plan_carries(run, sinks, parts, near, count);
-	begin_anew_for(co, parts, count);
-	for (uint32_t e = co->next_read; is_seen(run, e, count); e++) {
-		if (e == co->next_read && is_held_by_all(co, e, parts, count))
-			co->next_read++;
-		for (unsigned i = 0; i < count; i++)
-			if (is_to_read(run, e, sinks, parts[i], near[i]) &&
+	begin_anew_for(co, sinks, parts, count);
+	find_lacking(run, sinks, parts);
+	for (uint32_t n = 0; n < seen && n < run->extent_count; n++)
+		for (unsigned i = 0; i < count; i++) {
+			uint32_t e = co->next_read[i] + n;
+
+			if (e < run->extent_count && is_to_read(run, e, sinks, parts[i], near[i]) &&
 			    !read_or_carry(run, e, parts[i], near[i]) && count == 1)
 				return;
-	}
+		}
 }
 
 /* ---- who fetches ---- */
@@ -512,7 +523,7 @@ static void plan_fetches_of(struct fm_run *run, unsigned node)
 	/* the former mostly, beside slow ones */
 	if (!(servers_of(run) & seat->state.up) || run->now_ns < seat->fetch_after_ns)
 		return;
-	for (uint32_t i = 0; i < run->extent_count && i < SCAN_MAX && may_fetch(seat); i++) {
+	for (uint32_t i = 0; i < run->extent_count && i < run->scan_max && may_fetch(seat); i++) {
 		uint32_t e = seat->next_fetch;
 		int server;
 

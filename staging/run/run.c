@@ -313,6 +313,7 @@ int fm_run_new(const struct fm_run_params *params, const struct fm_run_world *wo
 	run->node_count = params->node_count;
 	run->extent_count = params->extent_count;
 	run->uploads_max = params->uploads;
+	run->scan_max = params->scan ? params->scan : FM_RUN_SCAN;
 	run->times = params->times ? params->times : &fm_run_times_default;
 	run->world = world;
 	run->ctx = ctx;

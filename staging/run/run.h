@@ -85,6 +85,7 @@ struct fm_run_params {
 	uint32_t extent_count;
 	bool can_read;
 	unsigned uploads;		/* 1 to FM_RUN_UPLOADS_MAX */
+	uint32_t scan;			/* extents that one decision looks at; 0: FM_RUN_SCAN */
 	enum fm_run_place place;	/* FM_RUN_PASSIVE, FM_RUN_SINK or FM_RUN_READY */
 	/* FM_RUN_SINK: bits of extents that are on the disk and were read again; NULL: none */
 	const uint64_t *have;
@@ -93,6 +94,9 @@ struct fm_run_params {
 	const uint32_t *expected;
 	const struct fm_run_times *times;
 };
+
+/* Memory that a run takes for each extent: the coordinator's part, and what must come, included. */
+#define FM_RUN_EXTENT_MEMORY 38u
 
 /* Copies what params points to, except times. -EINVAL, -ENOMEM. world may be called at once. */
 int fm_run_new(const struct fm_run_params *params, const struct fm_run_world *world, void *ctx,

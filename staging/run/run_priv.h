@@ -120,7 +120,7 @@ struct seat {
 	struct fm_run_state state;
 	uint32_t have_count;
 	uint64_t heard_ns;		/* also when it is not here any more */
-	uint64_t joined_ns;
+	uint64_t page_ns;		/* the last page of its report, or its JOIN */
 	struct seat_lease lease[FM_RUN_LEASES];
 	struct fm_run_coming coming[FM_RUN_SLOTS];
 	unsigned coming_count;
@@ -155,8 +155,10 @@ struct coordinator {
 	/* leases that were revoked, and reads that gave wrong bytes */
 	uint8_t *tries;
 	uint32_t covered;		/* extents that somebody has */
-	uint32_t next_read;		/* none below it is to be read, in these parts */
-	uint32_t parts_crc;		/* of the parts that next_read is of */
+	/* of each part, and of the sinks and parts that these are of: none below it is to be read */
+	uint32_t next_read[FM_RUN_NODES_MAX];
+	uint32_t parts_crc;
+	unsigned part_count;
 	uint32_t version;		/* one more whenever a CRC is new or gone */
 	bool is_sealed;			/* the CRCs are the source's */
 	bool is_torn;			/* of one extent the source gave two */
@@ -171,6 +173,7 @@ struct fm_run {
 	uint8_t rank[FM_RUN_NODES_MAX];
 	uint32_t extent_count;
 	unsigned uploads_max;
+	uint32_t scan_max;
 	uint32_t *expected;		/* NULL: not known */
 	const struct fm_run_times *times;
 	const struct fm_run_world *world;
@@ -248,6 +251,7 @@ void fm_run_coordinator_free(struct fm_run *run);
 void fm_run_coordinator_begin(struct fm_run *run);
 void fm_run_coordinator_take(struct fm_run *run, const struct fm_run_msg *msg);
 void fm_run_order(struct fm_run *run, unsigned node, struct fm_run_msg *msg);
+void fm_run_look_again(struct coordinator *co, uint32_t extent);
 void fm_run_seat_forget(struct fm_run *run, unsigned node);
 void fm_run_coming_add(struct coordinator *co, struct seat *seat, struct fm_run_coming coming);
 uint64_t fm_run_in_place(const struct coordinator *co, enum fm_run_place place);

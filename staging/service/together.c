@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -271,6 +272,12 @@ static void look_at_core(struct fm_together *t)
 
 /* ---- the end ---- */
 
+/* What a run takes for its extents, here and in the core: CRC, size, and whether it is there. */
+static uint64_t memory_of(const struct fm_stage_about *about)
+{
+	return (uint64_t)about->extents * (FM_RUN_EXTENT_MEMORY + 2 * sizeof(uint32_t) + 1);
+}
+
 static void free_together(struct fm_together *t)
 {
 	struct fm_togethers *all = t->all;
@@ -288,6 +295,8 @@ static void free_together(struct fm_together *t)
 	fm_timer_clear(all->o.loop, &t->timer);
 	fm_list_del(&t->at);
 	all->count--;
+	if (t->has_memory)
+		fm_budget_give_waiting(memory_of(&t->about), &t->memory);
 	free(t->have);
 	free(t->crc);
 	free(t->work_path);
@@ -518,6 +527,10 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	fm_list_append(&all->list, &t->at);
 	all->count++;
 	ret = fm_stage_about_key(about, &t->key, t->run);
+	if (ret == 0 && fm_budget_take_waiting(who, memory_of(about), &t->memory))
+		t->has_memory = true;
+	else
+		ret = -ENOMEM;
 	t->have = calloc((about->extents + 63) / 64, sizeof(*t->have));
 	t->crc = calloc(about->extents, sizeof(*t->crc));
 	if (ret < 0 || !t->have || !t->crc) {

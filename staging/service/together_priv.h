@@ -53,6 +53,8 @@ struct fm_together {
 	struct fm_list at;
 	struct fm_togethers *all;
 	struct fm_share_held place;
+	struct fm_share_held memory;	/* of what is known of its extents */
+	bool has_memory;
 	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
 	struct fm_cache_key key;
 	struct fm_stage_about about;

@@ -662,6 +662,7 @@ void sim_start(unsigned node, uint64_t request)
 				  .extent_count = sim.extent_count,
 				  .can_read = n->can_read,
 				  .uploads = 4,
+				  .scan = sim.seed % 3 == 0 ? SCAN_SHORT : 0,
 				  .have = have,
 				  .crc = n->journal,
 				  .expected = sim.has_expected ? sim.truth : NULL};

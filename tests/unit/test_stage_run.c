@@ -573,6 +573,31 @@ static void test_ready_that_lost(void)
 }
 
 /*
+ * Goal: what one of several parts loses comes to it again, though the others have it. Method: 2 and
+ * 3, sinks, reach 1 only; both have all, and 3 loses extent 7.
+ */
+static void test_part_that_lost(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 1 << 1);
+	struct fm_run_state sink = {.place = FM_RUN_SINK, .up = 1 << 1, .have_count = 300};
+	struct fm_run_msg lost = {.type = FM_RUN_LOST, .from = 3, .join = 5, .hops = 1,
+				  .extent = 7};
+
+	fm_run_tick(run, 0);
+	report(run, 1, (struct fm_run_state){.up = 0xd}, 0, 0);
+	report(run, 2, sink, 9, 300);
+	report(run, 3, sink, 9, 300);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_CARRY], 0);
+	fm_run_message(run, 1, &lost);
+	fm_run_tick(run, 2 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_CARRY], 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].extent, 7);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].node, 2);
+	fm_run_free(run);
+}
+
+/*
  * Goal: who has an extent is not told to read it, which it would answer at once and be told again.
  * Method: 3, a reader, is peer of 1, which does not know it; 2, a sink, reaches 1 only.
  */
@@ -1687,6 +1712,7 @@ static const struct fm_test tests[] = {
 	{"who has other bytes to carry", test_carry_from_liar},
 	{"who is slow with what is to be carried", test_carry_from_slow},
 	{"a READY member that lost an extent", test_ready_that_lost},
+	{"what one of several parts loses comes again", test_part_that_lost},
 	{"no lease for who has it", test_no_lease_for_who_has_it},
 	{"an event ends", test_event_ends},
 	{"two contents of one extent", test_two_contents},
