@@ -31,7 +31,7 @@ all:
 	@$(call configure,release)
 	@cmake --build build -j $(JOBS) --target programs
 
-deps-build deps-check deps-bench deps-deb deps-fuzz deps-arm64: deps-%:
+deps-build deps-check deps-bench deps-soak deps-deb deps-fuzz deps-arm64: deps-%:
 	@.ci/deps $*
 
 # What says so itself where it cannot be had.
@@ -60,7 +60,7 @@ lab: deps-check
 arm64: deps-arm64
 	@JOBS=$(JOBS) tests/arm64/run all
 
-soak: deps-check deps-bench deps-deb may-have-arm64-guest
+soak: deps-check deps-bench deps-soak deps-deb may-have-arm64-guest
 	@$(MAKE) --no-print-directory all
 	@cmake --build build -j $(JOBS) --target lab-programs bench-programs
 	@$(call configure,dev)
@@ -95,4 +95,4 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all deps-build deps-check deps-bench deps-deb deps-fuzz deps-arm64 may-have-arm64 may-have-arm64-guest demo check check-fast coverage lab arm64 soak bench fuzz install deb uninstall clean
+.PHONY: all deps-build deps-check deps-bench deps-soak deps-deb deps-fuzz deps-arm64 may-have-arm64 may-have-arm64-guest demo check check-fast coverage lab arm64 soak bench fuzz install deb uninstall clean
