@@ -24,6 +24,7 @@
 
 #define FM_NS INT64_C(1000000000)
 #define INSIDE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)
+#define LET_GO_MIN (UINT64_C(1) << 20) /* smaller ones are not worth a wait for the disk each */
 
 /* ---- the files of an extent ---- */
 
@@ -249,6 +250,25 @@ static int write_runs(int fd, const struct piece *p, const uint8_t *at)
 	return ret;
 }
 
+/*
+ * What went through the page cache leaves it when it is on the disk: most files of a pack do not
+ * begin on a block's boundary in memory, and of large files that is the end.
+ */
+static int let_go(int fd, const struct piece *p)
+{
+	int ret;
+
+	if (p->len < LET_GO_MIN)
+		return 0;
+	ret = FM_FAULT("stage.laid_write_back")
+		      ? -EIO
+		      : fm_call_write_back(fd, p->offset, p->len,
+					   SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+						   SYNC_FILE_RANGE_WAIT_AFTER);
+	fm_page_drop(fd, p->offset, p->len);
+	return ret;
+}
+
 static int write_laid(int root, const struct piece *p, uint8_t *at, uint8_t *chunk)
 {
 	int fd = FM_FAULT("stage.laid_write")
@@ -257,6 +277,8 @@ static int write_laid(int root, const struct piece *p, uint8_t *at, uint8_t *chu
 	int ret = fd < 0 ? fd : write_runs(fd, p, at);
 
 	(void)chunk;
+	if (ret == 0)
+		ret = let_go(fd, p);
 	if (fd >= 0 && close(fd) < 0 && ret == 0)
 		ret = -errno;
 	return ret;

@@ -23,8 +23,10 @@
 int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf, uint8_t *chunk);
 int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf);
 
-/* Past the page cache, but for small files; zeros become holes where the file system has any. Not
- * synced. */
+/*
+ * Past the page cache, or let go from there when it is on the disk, but for files of less than
+ * 1 MiB. Zeros become holes where the file system has any. Not synced.
+ */
 int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf);
 
 /* The CRC of each extent, from the CRCs of a manifest's chunks. */

@@ -14,6 +14,7 @@
 
 #include "mover/base/component.h"
 #include "mover/base/env.h"
+#include "mover/base/fault.h"
 
 /*
  * A look-up beneath a directory that is being renamed answers EAGAIN. That wait is not ours, so a
@@ -180,6 +181,15 @@ int fm_call_fdatasync(int fd)
 		ret = fm_call(fdatasync(fd));
 	} while (ret == -EINTR);
 	return ret;
+}
+
+int fm_call_write_back(int fd, uint64_t offset, uint64_t len, unsigned flags)
+{
+	int ret = FM_FAULT("call.no_write_back")
+			  ? -ENOSYS
+			  : fm_call(sync_file_range(fd, (off_t)offset, (off_t)len, flags));
+
+	return ret == -ENOSYS || ret == -EPERM || ret == -EINVAL || ret == -ESPIPE ? 0 : ret;
 }
 
 /*

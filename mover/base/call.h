@@ -68,6 +68,13 @@ int fm_call_fallocate(int fd, uint64_t offset, uint64_t len);
 int fm_call_fdatasync(int fd);
 
 /*
+ * As sync_file_range(2), whose flags these are; len 0: to the end. 0 also where there is no such
+ * thing: a file without pages to write back, a file system, an emulator or a filter of system calls
+ * that does not know it. What was written is then on the disk after a sync, as without this call.
+ */
+int fm_call_write_back(int fd, uint64_t offset, uint64_t len, unsigned flags);
+
+/*
  * Whether somebody else in this kernel has the open file open, or mapped: 1, 0. -EINVAL, -EACCES
  * and others: nobody can tell, since the file system has no leases, or the file is neither ours nor
  * may we lease it (CAP_LEASE). Who opens it in this moment waits, or hears EAGAIN if he does not.

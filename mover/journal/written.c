@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mover/base/call.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/journal/partial.h"
@@ -65,17 +66,12 @@ static bool is_past(const struct timespec *t)
 	return ahead < 0 || ahead > (int64_t)AHEAD_MAX_NS;
 }
 
-/* File systems without pages to write back say so in several ways. */
 static int write_back(int fd)
 {
 	const unsigned all =
 		SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-	int ret;
 
-	if (FM_FAULT("written.sync"))
-		return -EIO;
-	ret = sync_file_range(fd, 0, 0, all) < 0 ? -errno : 0;
-	return ret == -ENOSYS || ret == -EPERM || ret == -EINVAL || ret == -ESPIPE ? 0 : ret;
+	return FM_FAULT("written.sync") ? -EIO : fm_call_write_back(fd, 0, 0, all);
 }
 
 int fm_look_before_read(int fd, uint64_t cached_max, struct stat *out)

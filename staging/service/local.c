@@ -30,7 +30,8 @@
 #include "staging/chunk.h"
 
 #define PACK_BYTES (4u << 20)
-#define BEHIND_MAX (16 << 20) /* bytes of a copy that are in memory, on their way to the disk */
+/* Bytes of a copy that are in memory, on their way to the disk, with the piece that comes next. */
+#define BEHIND_MAX (16u << 20)
 
 struct move {
 	const struct fm_stage_local *l;
@@ -85,6 +86,13 @@ static int64_t read_piece(struct move *m, int from, off_t at, size_t len)
 	return n > (int64_t)len ? (int64_t)len : n;
 }
 
+static int write_back(int to, off_t from, off_t end, unsigned flags)
+{
+	return FM_FAULT("stage.write_back")
+		       ? -EIO
+		       : fm_call_write_back(to, (uint64_t)from, (uint64_t)(end - from), flags);
+}
+
 /*
  * Waits until the copy is on the disk up to there, and takes it out of memory, which is the GPU's
  * on some machines.
@@ -96,9 +104,9 @@ static int let_go(struct move *m, int to, off_t end)
 
 	if (end <= from)
 		return 0;
-	ret = fm_call(sync_file_range(to, from, end - from,
-				      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-					      SYNC_FILE_RANGE_WAIT_AFTER));
+	ret = write_back(to, from, end,
+			 SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+				 SYNC_FILE_RANGE_WAIT_AFTER);
 	fm_page_drop(to, (uint64_t)from, (uint64_t)(end - from));
 	m->gone = end;
 	return ret;
@@ -107,9 +115,9 @@ static int let_go(struct move *m, int to, off_t end)
 /* What was copied is written while the next pieces are read. */
 static int write_behind(struct move *m, int to, off_t at, off_t len)
 {
-	int ret = fm_call(sync_file_range(to, at, len, SYNC_FILE_RANGE_WRITE));
+	int ret = write_back(to, at, at + len, SYNC_FILE_RANGE_WRITE);
 
-	return ret < 0 ? ret : let_go(m, to, at + len - BEHIND_MAX);
+	return ret < 0 ? ret : let_go(m, to, at + len + (off_t)PACK_BYTES - (off_t)BEHIND_MAX);
 }
 
 /* Copies a piece of a file. */

@@ -33,6 +33,21 @@ static void end(void)
 	CU_ASSERT_EQUAL(rmdir(dir_path), 0);
 }
 
+/* What has no pages to write back needs none written back; a wrong descriptor is an error. */
+static void test_write_back(void)
+{
+	int pipes[2];
+
+	begin();
+	CU_ASSERT_EQUAL(fm_call_write_all(fd, "abc", 3, 0), 0);
+	CU_ASSERT_EQUAL(fm_call_write_back(fd, 0, 0, SYNC_FILE_RANGE_WRITE), 0);
+	CU_ASSERT_EQUAL_FATAL(pipe(pipes), 0);
+	CU_ASSERT_EQUAL(fm_call_write_back(pipes[1], 0, 0, SYNC_FILE_RANGE_WRITE), 0);
+	CU_ASSERT_EQUAL(close(pipes[0]) | close(pipes[1]), 0);
+	CU_ASSERT_EQUAL(fm_call_write_back(-1, 0, 0, SYNC_FILE_RANGE_WRITE), -EBADF);
+	end();
+}
+
 /* Goal: a read that meets the end of the file says how much there was; one of a closed descriptor
  * says why not. */
 static void test_all_of_the_bytes(void)
@@ -140,6 +155,7 @@ static void test_open_elsewhere(void)
 static const struct fm_test tests[] = {
 	{ "who else has a file open", test_open_elsewhere },
 	{ "all of the bytes, or how many there were", test_all_of_the_bytes },
+	{ "what has no pages to write back", test_write_back },
 	{ "no name leads out", test_no_way_out },
 	{ "handles are of files, not of names", test_handles },
 	{ "times before 1970", test_before_1970 },

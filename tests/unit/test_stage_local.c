@@ -2,7 +2,8 @@
 /*
  * A directory of a store of this node, listed and copied. links: fm_staging_service fm_store
  *
- * In the current directory (the build's): what is in memory keeps no times as a disk does.
+ * In the current directory (the build's): what is in memory keeps no times as a disk does. What is
+ * about the page cache lies in /var/tmp, which is on a disk also where that directory is not.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,19 +13,24 @@
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/page.h"
 #include "mover/store/held_file.h"
 #include "mover/tree/digest.h"
 #include "staging/build.h"
+#include "staging/cache.h"
 #include "staging/service/local.h"
 #include "tests/fm_test.h"
 #include "tests/unit/cached.h"
 #include "tests/unit/remove_all.h"
 
 #define LARGE 9000000
+#define HUGE (40 << 20)	/* of which much less may be in memory */
+#define BEHIND_MAX (16 << 20)
 
 static char top[64], from[80], to[80];
 static struct fm_store *source, *sink;
 static atomic_bool is_stopped;
+static bool is_in_memory;
 static struct fm_err err;
 
 static struct fm_store *open_store(const char *directory)
@@ -52,12 +58,12 @@ static void write_file(const char *name, off_t size, char fill)
 	close(fd);
 }
 
-static void begin(void)
+static void begin_in(const char *where)
 {
 	char path[128];
 
 	is_stopped = false;
-	(void)snprintf(top, sizeof(top), "stage_local.XXXXXX");
+	(void)snprintf(top, sizeof(top), "%sstage_local.XXXXXX", where);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(top));
 	(void)snprintf(from, sizeof(from), "%s/from", top);
 	(void)snprintf(to, sizeof(to), "%s/to", top);
@@ -73,6 +79,11 @@ static void begin(void)
 	CU_ASSERT_EQUAL(truncate(path, LARGE), 0);
 	source = open_store(from);
 	sink = open_store(to);
+}
+
+static void begin(void)
+{
+	begin_in("");
 }
 
 static void end(void)
@@ -101,6 +112,17 @@ static int list(struct fm_stage_totals *out)
 	if (ret == 0)
 		ret = fm_stage_offered_end(o, out, &err);
 	fm_stage_offered_free(o);
+	return ret;
+}
+
+static int copy_file(const char *path)
+{
+	struct fm_stage_local l = opts_of();
+	int dir = open(to, O_RDONLY | O_DIRECTORY), ret;
+
+	l.path = path;
+	ret = fm_stage_local_copy_file(&l, dir, "copy", &err);
+	close(dir);
 	return ret;
 }
 
@@ -183,20 +205,71 @@ static void test_copy(void)
 	end();
 }
 
+/* How much of the copy is in memory before each piece of it, at most. */
+struct midst {
+	int dir;
+	size_t most;
+};
+
+static void count_cached(void *ctx, const char *name)
+{
+	struct midst *m = ctx;
+	size_t bytes;
+
+	if (strcmp(name, "stage.copy") != 0)
+		return;
+	bytes = cached_pages(m->dir, FM_CACHE_SCRATCH_NAME) * fm_page_bytes();
+	m->most = bytes > m->most ? bytes : m->most;
+}
+
+static void write_huge(void)
+{
+	static char piece[1 << 20];
+	char path[128];
+	int fd;
+
+	memset(piece, 'h', sizeof(piece));
+	(void)snprintf(path, sizeof(path), "%s/huge", from);
+	fd = open(path, O_WRONLY | O_CREAT, 0644);
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	for (unsigned i = 0; i < HUGE / sizeof(piece); i++)
+		CU_ASSERT_EQUAL(write(fd, piece, sizeof(piece)), sizeof(piece));
+	close(fd);
+}
+
+/* Of the copy of a file that is larger than twice what may be on its way. */
+static void check_midst(int dir)
+{
+	struct midst m = { .dir = dir };
+
+	if (fm_test_lacks_faults())
+		return;
+	write_huge();
+	fm_fault_watch(count_cached, &m);
+	fm_fault_arm("stage.clone", 1);
+	CU_ASSERT_EQUAL(copy_file("huge"), 0);
+	fm_fault_arm(NULL, 0);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(m.most > 0);	/* else nothing was seen */
+	CU_ASSERT_TRUE(m.most <= BEHIND_MAX);
+	CU_ASSERT_TRUE(cached_pages(dir, "copy") * fm_page_bytes() < BEHIND_MAX / 2);
+	CU_ASSERT_EQUAL(unlinkat(dir, "copy", 0), 0);
+}
+
 /* Goal: however large a dataset is, memory does not fill with it while it is copied. */
 static void test_not_cached(void)
 {
 	int dir;
 
-	begin();
+	begin_in("/var/tmp/");
 	dir = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (cached_has_none(dir)) {
+	is_in_memory = !cached_has_none(dir);
+	if (!is_in_memory) {
+		check_midst(dir);
 		CU_ASSERT_EQUAL(copy(), 0);
 		/* The kernel may keep what is in one piece with the end, which is no whole page. */
 		CU_ASSERT_TRUE(cached_pages(dir, "copy/large") < LARGE / 2 / FM_BLOCK);
 		CU_ASSERT_TRUE(cached_pages(dir, "copy/larger") < LARGE / 2 / FM_BLOCK);
-	} else {
-		printf("SKIP: this file system has no O_DIRECT\n");
 	}
 	(void)close(dir);
 	end();
@@ -287,9 +360,9 @@ static void test_failure(const char *name, int code)
 	CU_ASSERT_TRUE(has_fired || strcmp(name, "stage.copy") == 0);
 	CU_ASSERT_EQUAL(ret, has_fired ? code : 0);
 	CU_ASSERT_EQUAL(is_there(), ret == 0);
-	/* which of the two is copied first, nobody says */
+	/* which of them is copied first, nobody says */
 	if (ret == -EIO)
-		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"large"));
+		CU_ASSERT_TRUE(strstr(err.text, "\"large") || strstr(err.text, "\"hole\""));
 	if (ret == 0) {
 		CU_ASSERT_TRUE(is_same());
 		(void)snprintf(path, sizeof(path), "%s/copy", to);
@@ -304,23 +377,14 @@ static void test_failures(void)
 		return;
 	begin();
 	test_failure("stage.copy", -EIO);
+	test_failure("stage.write_back", -EIO);
+	test_failure("call.no_write_back", 0);
 	test_failure("stage.alloc", -ENOMEM);
 	test_failure("stage.clone", 0);
 	end();
 }
 
 /* ---- one file ---- */
-
-static int copy_file(void)
-{
-	struct fm_stage_local l = opts_of();
-	int dir = open(to, O_RDONLY | O_DIRECTORY), ret;
-
-	l.path = "set/large";
-	ret = fm_stage_local_copy_file(&l, dir, "copy", &err);
-	close(dir);
-	return ret;
-}
 
 static void test_file(void)
 {
@@ -329,7 +393,7 @@ static void test_file(void)
 	struct stat st;
 
 	begin();
-	CU_ASSERT_EQUAL(copy_file(), 0);
+	CU_ASSERT_EQUAL(copy_file("set/large"), 0);
 	(void)snprintf(command, sizeof(command), "cmp %s/set/large %s/copy", from, to);
 	CU_ASSERT_EQUAL(system(command), 0);
 	(void)snprintf(path, sizeof(path), "%s/set/large", from);
@@ -353,7 +417,7 @@ static void test_file_changed(void)
 		return;
 	begin();
 	fm_fault_watch(write_meanwhile, &is_done);
-	CU_ASSERT_EQUAL(copy_file(), -ESTALE);
+	CU_ASSERT_EQUAL(copy_file("set/large"), -ESTALE);
 	fm_fault_watch(NULL, NULL);
 	CU_ASSERT_TRUE(is_done);
 	CU_ASSERT_FALSE(is_there());
@@ -374,14 +438,14 @@ static void test_file_failures(void)
 
 			begin();
 			fm_fault_arm(points[p], n);
-			ret = copy_file();
+			ret = copy_file("set/large");
 			has_fired = fm_fault_fired();
 			fm_fault_arm(NULL, 0);
 			CU_ASSERT_EQUAL(is_there(), ret == 0);
 			if (ret == -EIO)
 				CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"set/large\""));
 			if (ret < 0)
-				CU_ASSERT_EQUAL(copy_file(), 0);
+				CU_ASSERT_EQUAL(copy_file("set/large"), 0);
 			end();
 			if (!has_fired)
 				break;
@@ -403,4 +467,12 @@ static const struct fm_test tests[] = {
 	{ "of a file that could not be copied nothing has its name", test_file_failures },
 };
 
-FM_TEST_MAIN("stage_local", tests)
+int main(void)
+{
+	int ret = fm_test_main("stage_local", tests, sizeof(tests) / sizeof(tests[0]));
+
+	if (ret == 0 && is_in_memory)
+		fm_test_skip("/var/tmp has no O_DIRECT: what stays in memory was not looked at; "
+			     "the rest passed");
+	return ret;
+}
