@@ -161,8 +161,8 @@ const struct fm_option fm_options[] = {
 	  NULL, false,
 	  "How much one user may hold and pin; what would be more is not fetched for him. What "
 	  "several need counts in full for each of them. What other nodes hold and pin in his "
-	  "name takes nothing from what he may here; they may as much less what he has here. "
-	  "0: no limit" },
+	  "name is counted separately: together with what he has here it may not be more than "
+	  "this, and it leaves what he may have here as it is. 0: no limit" },
 	{ "staging.peers", FM_OPTION_NODES, AT(staging.peers), 0, FM_CONFIG_NODES_MAX, "", NULL,
 	  false,
 	  "Nodes that may have this node stage what they name (fmove stage --nodes), and that it "
