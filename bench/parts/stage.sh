@@ -4,7 +4,7 @@
 # the disk, against put -r and find.
 # shellcheck shell=bash
 
-STAGE_MIB=${FM_BENCH_STAGE_MIB:-1024}		# of the dataset; ten times that is needed in memory
+STAGE_MIB=${FM_BENCH_STAGE_MIB:-1024}		# of the dataset; ten times that is needed in memory; without sbcast, which is left out with less, six
 STAGE_RATE=${FM_BENCH_STAGE_RATE:-3200}		# Mbit/s of each node's link, both ways; of the source's a quarter
 STAGE_FILES=${FM_BENCH_STAGE_FILES:-50000}	# of 100 KiB on average, on disk
 STAGE_PORT=17620
@@ -66,10 +66,22 @@ stage_against() {
 	for program in $program; do
 		PATH=$PATH:/usr/sbin command -v "$program" > /dev/null || { say "   left out: $name: no program $program"; return; }
 	done
+	[ "$1" != sbcast ] || stage_has_room "$name" || return 0
 	in_turn "$work/stage-$1" stage_ours stage_theirs || die "$name: $(cat "$work/stage.out")"
 	compare "stage on $stage_count nodes, $STAGE_MIB MiB, until it is whole on all" "$work/stage-$1" 1 4 GB/s "$name" ">=" $wanted
 	compare "its CPU, all nodes" "$work/stage-$1" 2 5 s "$name" - 0
 	stage_tools+=("$1")
+}
+
+# stage_has_room NAME: for a tar, one more on each node, and what is unpacked from it.
+stage_has_room() {
+	local wanted=$((STAGE_MIB * (2 * STAGE_NODES + 1))) mib
+
+	stage_clear
+	mib=$(df --output=avail -BM "$memory" | awk 'NR == 2 { print int($1) }')
+	((mib < wanted)) || return 0
+	say "   left out: $1: it takes $wanted MiB in $memory, which has $mib"
+	return 1
 }
 
 # stage_draw TABLE: beside it, a picture of one run of each tool for each number of nodes.

@@ -21,11 +21,8 @@ bench_stage_many() {
 		calc "$(many_again) * 1000" '%.1f\n' >> "$work/many-again"
 		say "   again: $(tail -n 1 "$work/many-again") ms"
 	done
-	in_turn "$work/many-start" many_start many_start_empty
 	absolute "second stage of $STAGE_MANY files of a sealed volume" "$(median "$work/many-again" 1)" ms "<" 50
-	absolute "a start of fmoved with $STAGE_MANY cached files, from a cold cache, until it tells of them" \
-		"$(median "$work/many-start" 1)" s "<=" 1
-	compare "the same" "$work/many-start" 1 2 s "one that has none" - 0
+	many_cold_start
 	absolute "resident memory and huge pages of fmoved that staged them" "$((kib >> 10))" \
 		"MiB, memory.total being $((STAGE_MANY_TOTAL >> 20))" "<=" $((STAGE_MANY_TOTAL >> 20))
 	node_stop "$many_at/n1"
@@ -64,6 +61,15 @@ many_again() {
 	grep -q 'its volume sealed since' "$work/stage.out" || die "it was looked at: $(cat "$work/stage.out")"
 }
 
+# Only root may empty the page cache, and a warm start is not what is asked for.
+many_cold_start() {
+	[ "$(id -u)" = 0 ] || { say "   left out: the start from a cold cache, which takes root"; return; }
+	in_turn "$work/many-start" many_start many_start_empty
+	absolute "a start of fmoved with $STAGE_MANY cached files, from a cold cache, until it tells of them" \
+		"$(median "$work/many-start" 1)" s "<=" 1
+	compare "the same" "$work/many-start" 1 2 s "one that has none" - 0
+}
+
 many_start() {
 	many_starts n1 set
 	node_until "$many_at/n1" "$FMOVE_BIN/fmove" --socket "$many_at/n1/sock" ls n1:v
@@ -78,7 +84,7 @@ many_starts() {
 	local begin
 
 	node_stop "$many_at/$1"
-	[ "$(id -u)" != 0 ] || echo 3 > /proc/sys/vm/drop_caches
+	echo 3 > /proc/sys/vm/drop_caches
 	begin=$EPOCHREALTIME
 	node_start "$many_at/$1"
 	[ "$("$FMOVE_BIN/fmove" --socket "$many_at/$1/sock" datasets --quiet)" = "$2" ] || die "fmoved of $1 tells of something else than '$2'"
