@@ -14,9 +14,14 @@ rounds=${1:?usage: busy.sh ROUNDS [COMMAND...]}
 shift
 command=("$@")
 [ ${#command[@]} -gt 0 ] || command=("$top_dir/tests/check")
-load=() failed=0
+load=() failed=0 skipped=0 running=''
 
-trap 'if [ ${#load[@]} -gt 0 ]; then kill "${load[@]}" || true; wait "${load[@]}" || true; fi 2> /dev/null' EXIT
+# The command is a group of its own, so that what it has started ends with it.
+ended() {
+	[ -z "$running" ] || kill -- "-$running" || true
+	[ ${#load[@]} = 0 ] || { kill "${load[@]}" || true; wait "${load[@]}" || true; }
+}
+trap 'ended 2> /dev/null' EXIT
 trap 'exit 143' INT TERM
 for ((i = $(nproc); i > 0; i--)); do
 	setpriv --pdeathsig KILL -- bash -c 'while :; do :; done' > /dev/null 2>&1 < /dev/null &
@@ -31,7 +36,11 @@ names() {
 mkdir -p "$top_dir/build"
 for ((round = 1; round <= rounds; round++)); do
 	log=$top_dir/build/busy.$round.log status=0
-	"${command[@]}" > "$log" 2>&1 || status=$?
+	setsid "${command[@]}" > "$log" 2>&1 &
+	running=$!
+	wait $running || status=$?
+	running=''
+	skipped=$((skipped + $(grep -cE '^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*\*\*\*Skipped' "$log" || true)))
 	mapfile -t these < <(names "$log")
 	failed=$((failed + ${#these[@]}))
 	if [ ${#these[@]} -gt 0 ]; then
@@ -41,5 +50,5 @@ for ((round = 1; round <= rounds; round++)); do
 		echo "FAIL: round $round ended with status $status: ${log#"$top_dir"/}"
 	fi
 done
-echo "in all: $rounds rounds beside ${#load[@]} programs that compute, $failed failures"
+echo "in all: $rounds rounds beside ${#load[@]} programs that compute, $failed failures, $skipped skipped"
 [ $failed = 0 ]
