@@ -15,6 +15,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "mover/base/show.h"
 #include "mover/store/hub.h"
 #include "staging/blob.h"
 #include "staging/cache.h"
@@ -22,6 +23,7 @@
 #include "staging/service/hub_mark.h"
 #include "staging/service/hub_ref.h"
 #include "staging/sha256.h"
+#include "staging/walk.h"
 
 #define HOME "hf"
 #define HUB "hub"
@@ -39,6 +41,53 @@ struct fm_hub {
 	bool is_swept;			/* once since the start */
 	char home[FM_PATH_LEN_MAX + 1];
 };
+
+/* ---- what a name leads to ---- */
+
+/* The version of the dataset that a link of a repository leads to. False: it is no link of ours. */
+static bool version_of(int dir, const char *name, struct fm_cache_key *out)
+{
+	char target[FM_PATH_LEN_MAX + 1];
+	ssize_t len = readlinkat(dir, name, target, sizeof(target) - 1);
+	const char *hex = target + sizeof(READY) - 1;
+
+	if (len < (ssize_t)(sizeof(READY) - 1 + FM_SHA256_HEX) ||
+	    memcmp(target, READY, sizeof(READY) - 1) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof(out->bytes); i++) {
+		unsigned byte;
+
+		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
+			return false;
+		out->bytes[i] = (uint8_t)byte;
+	}
+	return true;
+}
+
+/* Whether a name leads to a dataset that is here. What is no link of ours is left alone: it does. */
+static bool leads_to_one(const struct fm_hub *h, int dir, const char *name)
+{
+	struct fm_cache_key version;
+	struct fm_cache_info info;
+
+	return !version_of(dir, name, &version) ||
+	       fm_cache_look(h->cache, fm_cache_find_version(h->cache, &version), &info);
+}
+
+/*
+ * Whether a path below the cache's root leads to a file there. A link in what another node brought
+ * is followed no further: out there may be a file system that does not answer.
+ */
+static bool is_file(const struct fm_hub *h, const char *path)
+{
+	int fd = fm_call_open_below(h->root, path, O_PATH, 0, 0);
+	struct stat st;
+	bool is = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+
+	if (fd >= 0)
+		(void)close(fd);	/* O_PATH */
+	return is;
+}
 
 /* ---- what appears ---- */
 
@@ -75,6 +124,7 @@ static int make_link(int repository, const char *in, const char *name, const cha
 /* ---- blobs ---- */
 
 struct blobs {
+	const struct fm_hub *h;
 	int repository;
 	int dir;		/* the repository's blobs */
 	const char *from;	/* READY...: the repository in the dataset */
@@ -94,9 +144,12 @@ static void make_blob(int dir, const char *name, void *ctx)
 	int len;
 
 	(void)dir;
-	if (b->ret < 0 || fstatat(b->dir, name, &st, 0) == 0)
+	if (b->ret < 0 || (fstatat(b->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			   leads_to_one(b->h, b->dir, name)))
 		return;
 	len = snprintf(target, sizeof(target), "%s/blobs/%s", b->from, name);
+	if (len > 0 && (size_t)len < sizeof(target) && !is_file(b->h, target + FROM_ROOT))
+		return;
 	b->ret = len < 0 || (size_t)len >= sizeof(target) ? -ENAMETOOLONG
 							  : new_link(b->repository, target);
 	if (b->ret == 0)
@@ -111,8 +164,8 @@ static void make_blob(int dir, const char *name, void *ctx)
  */
 static int make_blobs(const struct fm_hub *h, int repository, const char *from)
 {
-	struct blobs b = { .repository = repository, .dir = fm_hub_dir_make(repository, "blobs"),
-			   .from = from };
+	struct blobs b = { .h = h, .repository = repository,
+			   .dir = fm_hub_dir_make(repository, "blobs"), .from = from };
 	char path[FM_PATH_LEN_MAX + 1];
 	int len = snprintf(path, sizeof(path), "%s/blobs", from + FROM_ROOT);
 
@@ -147,39 +200,16 @@ static int make_same(int repository, const char *from, const char *in, const cha
 static int make_list(const struct fm_hub *h, int repository, const char *from, const char *commit)
 {
 	char path[FM_PATH_LEN_MAX + 1], list[sizeof(TREES "/.json") + FM_HUB_COMMIT_LEN];
-	struct stat st;
 	int len;
 
 	(void)snprintf(list, sizeof(list), TREES "/%.*s.json", FM_HUB_COMMIT_LEN, commit);
 	len = snprintf(path, sizeof(path), "%s/%s", from + FROM_ROOT, list);
 	if (len < 0 || (size_t)len >= sizeof(path))
 		return -ENAMETOOLONG;
-	if (fstatat(h->root, path, &st, 0) == 0)
+	if (is_file(h, path))
 		return make_same(repository, from, TREES, list + sizeof(TREES));
 	(void)unlinkat(repository, list, 0);
 	return 0;
-}
-
-/* ---- what a name leads to ---- */
-
-/* The version of the dataset that a link of a repository leads to. False: it is no link of ours. */
-static bool version_of(int dir, const char *name, struct fm_cache_key *out)
-{
-	char target[FM_PATH_LEN_MAX + 1];
-	ssize_t len = readlinkat(dir, name, target, sizeof(target) - 1);
-	const char *hex = target + sizeof(READY) - 1;
-
-	if (len < (ssize_t)(sizeof(READY) - 1 + FM_SHA256_HEX) ||
-	    memcmp(target, READY, sizeof(READY) - 1) != 0)
-		return false;
-	for (size_t i = 0; i < sizeof(out->bytes); i++) {
-		unsigned byte;
-
-		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
-			return false;
-		out->bytes[i] = (uint8_t)byte;
-	}
-	return true;
 }
 
 /* ---- whose the names are ---- */
@@ -543,6 +573,28 @@ static int verify_blob(int data, const char *path, const atomic_bool *is_stopped
 	return ret < 0 ? ret : 0;
 }
 
+/*
+ * All that is there is what the view has. A name besides it was compared with nothing, and may lead
+ * anywhere.
+ */
+static int verify_names(int data, const struct fm_hub_view *v, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	struct fm_stage_walk *w;
+	struct fm_stage_met met;
+	int ret = fm_stage_walk_new(data, FM_STAGE_NAMES_MAX, &w);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look at what came");
+	while ((ret = fm_stage_walk_next(w, &met, err)) > 0 && fm_hub_view_has(v, met.path))
+		;
+	if (ret > 0)
+		ret = fm_err_set(err, -EBADMSG, "\"%s\" is not of the revision: it is not taken",
+				 fm_path_show(met.path, &shown));
+	fm_stage_walk_free(w);
+	return ret;
+}
+
 int fm_hub_verify(int data, const char *path, const atomic_bool *is_stopped,
 		  _Atomic uint64_t *done, struct fm_err *err)
 {
@@ -557,6 +609,7 @@ int fm_hub_verify(int data, const char *path, const atomic_bool *is_stopped,
 	ret = fm_hub_view(data, name.dir, name.revision, &v, err);
 	if (ret < 0)
 		return ret;
+	ret = verify_names(data, v, err);
 	while (ret == 0 && (blob = fm_hub_view_blob(v, &at)))
 		ret = verify_blob(data, blob, is_stopped, done, err);
 	fm_hub_view_free(v);

@@ -71,8 +71,9 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char 
 void fm_hub_sweep(struct fm_hub *h);
 
 /*
- * What came of `path` (KIND--ORG--NAME@COMMIT) into the directory data is that and whole: every
- * link leads to a blob in it, and every blob is what its name says. -EBADMSG, -EXDEV: it is not.
+ * What came of `path` (KIND--ORG--NAME@COMMIT) into the directory data is that, whole, and nothing
+ * else: every link leads to a blob in it, every blob is what its name says, and no other name is
+ * there. -EBADMSG, -EXDEV: it is not.
  */
 int fm_hub_verify(int data, const char *path, const atomic_bool *is_stopped,
 		  _Atomic uint64_t *done, struct fm_err *err);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 
 int fm_hub_dir_open(int parent, const char *name)
 {
-	return fm_call(openat(parent, name, DIR_FLAGS));
+	return fm_call_open_below(parent, name, DIR_FLAGS, 0, RESOLVE_NO_SYMLINKS);
 }
 
 /* Everybody may look into it, whatever the umask is. */

@@ -493,6 +493,121 @@ static void test_mark_alone(void)
 	teardown();
 }
 
+/* ---- what another node brought ---- */
+
+#define EMPTY "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"	/* git's name of no bytes */
+
+/* The dataset's path of a name in the repository. */
+static const char *in_dataset(uint64_t id, const char *name)
+{
+	static char path[FM_PATH_LEN_MAX + 1];
+	char version[FM_SHA256_HEX + 1];
+
+	fm_sha256_hex(table[id - 1].version.bytes, version);
+	(void)snprintf(path, sizeof(path), "ready/%s/m/" REPOSITORY "/%s", version, name);
+	return path;
+}
+
+static bool is_name(const char *name)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), HOME "/" HUB "/" REPOSITORY "/%s", name);
+	return fstatat(hub->root, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Where a link leads may be a file system that does not answer: whoever looks waits for ever. */
+static void test_links_out(void)
+{
+	static const char *const lists[] = { "trees/" X ".json", "trees" };
+	uint64_t id;
+
+	for (size_t i = 0; i < 2; i++) {
+		setup();
+		id = bring("t", X, BLOB);
+		(void)unlinkat(hub->root, in_dataset(id, lists[0]), 0);
+		if (i == 1)
+			(void)unlinkat(hub->root, in_dataset(id, "trees"), AT_REMOVEDIR);
+		make(in_dataset(id, lists[i]), i == 0 ? "/etc/passwd" : "/etc");
+		make(in_dataset(id, "blobs/" OTHER_BLOB), "/etc/passwd");
+		CU_ASSERT_EQUAL(show_for_another(id, "main"), 0);
+		CU_ASSERT_TRUE(is_name("snapshots/" X) && is_name("blobs/" BLOB));
+		CU_ASSERT_FALSE(is_name("trees/" X ".json") || is_name("blobs/" OTHER_BLOB));
+		teardown();
+	}
+	setup();
+	id = bring("t", X, BLOB);
+	make(in_dataset(id, "moved"), NULL);
+	(void)unlinkat(hub->root, in_dataset(id, "blobs/" BLOB), 0);
+	(void)unlinkat(hub->root, in_dataset(id, "blobs"), AT_REMOVEDIR);
+	make(in_dataset(id, "blobs"), "/etc");
+	CU_ASSERT_EQUAL(show_for_another(id, "main"), 0);
+	CU_ASSERT_FALSE(is_name("blobs/passwd"));
+	teardown();
+}
+
+/* One that leads to a dataset that is gone is made anew, one that is not ours stays. */
+static void test_blobs_there(void)
+{
+	uint64_t old, id;
+
+	setup();
+	old = bring("t", X, BLOB);
+	id = bring("t", Y, BLOB);
+	make(in_dataset(id, "blobs/" OTHER_BLOB), NULL);
+	CU_ASSERT_EQUAL(show_for_another(old, "main"), 0);
+	table[old - 1].state = FM_CACHE_ABSENT;
+	make(HOME "/" HUB "/" REPOSITORY "/blobs/" OTHER_BLOB, "nowhere");
+	CU_ASSERT_EQUAL(show_for_another(id, "main"), 0);
+	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), id);
+	CU_ASSERT_TRUE(is_name("blobs/" OTHER_BLOB));
+	CU_ASSERT_EQUAL(leads_to("blobs/" OTHER_BLOB), 0);
+	teardown();
+}
+
+static int verify(uint64_t id)
+{
+	_Atomic uint64_t done = 0;
+	atomic_bool is_stopped = false;
+	int data = openat(hub->root, in_dataset(id, ".."), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int ret = fm_hub_verify(data, REPOSITORY "@" X, &is_stopped, &done, &why);
+
+	close(data);
+	return ret;
+}
+
+/* What the revision does not lead to was compared with nothing. */
+static void test_names_besides(void)
+{
+	static const struct {
+		const char *name, *target;
+	} more[] = {
+		{ "blobs/" BLOB, NULL }, { "blobs/" OTHER_BLOB, "../../file" },
+		{ "trees/" X ".json", "/etc/passwd" }, { "trees", "/etc" }, { "refs/main", NULL },
+		{ "snapshots/" Y "/file", "../../blobs/" EMPTY }, { "../other", NULL },
+	};
+	uint64_t id;
+
+	for (size_t i = 0; i <= sizeof(more) / sizeof(more[0]); i++) {
+		bool is_more = i < sizeof(more) / sizeof(more[0]);
+
+		setup();
+		id = bring("t", X, EMPTY);
+		CU_ASSERT_EQUAL(verify(id), 0);
+		if (is_more && more[i].target) {
+			(void)unlinkat(hub->root, in_dataset(id, "trees/" X ".json"), 0);
+			(void)unlinkat(hub->root, in_dataset(id, "trees"), AT_REMOVEDIR);
+		}
+		if (is_more)
+			make(in_dataset(id, more[i].name), more[i].target);
+		CU_ASSERT_EQUAL(verify(id), is_more ? -EBADMSG : 0);
+		if (is_more)
+			CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "is not of the revision"));
+		teardown();
+	}
+}
+
 /* ---- two sources at once ---- */
 
 struct both {
@@ -621,6 +736,9 @@ static const struct fm_test tests[] = {
 	{ "without its mark nothing of another source is shown", test_mark_not_written },
 #endif
 	{ "a mark without its repository says nothing", test_mark_alone },
+	{ "no link in what came is followed out of the cache", test_links_out },
+	{ "a blob's name stays while its dataset is here", test_blobs_there },
+	{ "what the revision does not lead to is refused", test_names_besides },
 	{ "of two sources at once one is shown", test_at_once },
 	{ "refs stand in the way of none that are everywhere", test_in_the_way },
 	{ "a directory without refs is in nobody's way", test_empty_in_the_way },
