@@ -114,17 +114,19 @@ static const char *hub_path(const struct fm_together_node *n, const struct fm_st
 }
 
 /*
- * A node that has it, and was asked in vain to keep it for the caller, or to show it in its hub,
- * counts as one that failed: it may be gone there when his job comes to it, or not be found.
+ * A node that has it, and does not keep it for the caller, or not show it in its hub, counts as one
+ * that failed, this one too: it may be gone there when his job comes to it, or not be found.
  */
 static void check_kept(struct fm_together_node *n, const struct fm_stage_result *r,
 		       char why[static UNKEPT_MAX])
 {
 	const char *text = r->keep_err.text, *what = "held";
-	int code = n->is_here ? 0 : r->keep_err.code;
+	int code = n->is_here ? r->err.code : r->keep_err.code;
 
 	if (strcmp(n->state, "ready") != 0 || !n->is_wanted)
 		return;
+	if (n->is_here)
+		text = r->err.text;
 	if (code == 0 && r->held)
 		code = fm_afar_look_at(r->held, n->name, &text);
 	if (code == 0 && r->pinned) {
@@ -137,8 +139,11 @@ static void check_kept(struct fm_together_node *n, const struct fm_stage_result 
 	}
 	if (code == 0)
 		return;
-	(void)snprintf(why, UNKEPT_MAX, "it is there, but not %s: %.*s", what, (int)UNKEPT_WHY,
-		       text);
+	if (n->is_here)
+		(void)snprintf(why, UNKEPT_MAX, "%s", text);
+	else
+		(void)snprintf(why, UNKEPT_MAX, "it is there, but not %s: %.*s", what,
+			       (int)UNKEPT_WHY, text);
 	n->state = "failed";
 	n->code = code;
 	n->text = why;

@@ -139,6 +139,9 @@ static void end_ask(struct fm_stage_ask *a)
 	if (ctx) {
 		a->done(ctx, &a->result);
 	} else {	/* nobody waits for it any more */
+		if (a->result.err.code < 0 && !a->is_invited)
+			fm_log_warn("%s: staged for nobody who waits: %s", a->name,
+				    a->result.err.text);
 		fm_afar_log(a->held);
 		fm_afar_log(a->pinned);
 		fm_afar_log(a->shown);
@@ -301,19 +304,32 @@ static void together_ended(struct fm_together_waiter *w, const struct fm_err *er
 		end_ask(a);
 }
 
-static void hold_done(struct fm_work *work)
+/*
+ * Ends a request after this node's part: err says whether that failed. If it asked for several
+ * nodes, it waits for the others, which go on, and keep what they have.
+ */
+static void end_here(struct fm_stage_ask *a, const struct fm_err *err)
 {
-	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
-
-	/* It is here, though the run may have found nothing when it looked, and waits for it. */
-	if (a->together && a->result.err.code == 0)
-		fm_together_found(a->together);
-	if (!a->nodes || a->result.err.code < 0) {
+	a->result.err = *err;
+	if (!a->nodes) {
 		end_ask(a);
 		return;
 	}
 	a->end.ended = together_ended;
 	fm_together_wait(a->together, &a->end);
+}
+
+static void hold_done(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	const struct fm_err err = a->result.err;
+
+	/* It is here, though the run may have found nothing when it looked, and waits for it. */
+	if (a->together && err.code == 0)
+		fm_together_found(a->together);
+	else if (a->nodes && a->result.was_ready)
+		fm_together_refuse(a->together, &err);
+	end_here(a, &err);
 }
 
 static void take(struct fm_stage_ask *a, uint64_t id)
@@ -324,21 +340,6 @@ static void take(struct fm_stage_ask *a, uint64_t id)
 	a->work = (struct fm_work){ .run = hold_run, .done = hold_done,
 				    .who = fm_share_user(a->uid) };
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
-}
-
-/*
- * Ends a request after a failure here. If it asked for several nodes, it waits for the others,
- * which go on.
- */
-static void fail_run(struct fm_stage_ask *a, const struct fm_err *err)
-{
-	if (!a->nodes) {
-		fail_ask(a, err);
-		return;
-	}
-	a->result.err = *err;
-	a->end.ended = together_ended;
-	fm_together_wait(a->together, &a->end);
 }
 
 static void reread(struct fm_stage_ask *a);
@@ -364,7 +365,7 @@ static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_er
 	if (err->code == 0)
 		take_fresh(a, id);
 	else
-		fail_run(a, err);
+		end_here(a, err);
 }
 
 /* ---- the listing ---- */
@@ -542,7 +543,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 		return;
 	if (a->nodes)		/* the other nodes wait for this one, too */
 		fm_together_refuse(a->together, &err);
-	fail_run(a, &err);
+	end_here(a, &err);
 }
 
 static struct fm_stage_reread reread_of(const struct fm_stage_ask *a)

@@ -70,6 +70,21 @@ printf %s "$one" >"$from/refs/pr/1"
 fmove stage --nodes all --json "hf:org/m@pr/1" >out 2>err && [ "$(json source_bytes out)" = 0 ] || bad "again: $(cat out err)"
 for i in 1 2 3; do has $i 2 m "$one" main pr/1; done
 
+# A name that cannot be in the hub of the node that asks is a failure there, and of no other node; nothing runs then.
+printf %s "$one" >"$from/refs/v1"
+ok fmove stage --nodes n1 hf:org/m@v1
+rm "$from/refs/v1"
+mkdir "$from/refs/v1"
+printf %s "$one" >"$from/refs/v1/x"
+fmove stage --nodes n1 hf:org/m@v1/x -- touch ran >out 2>err
+[ $? -eq 1 ] && [ ! -e ran ] && grep -q 'n1: failed: .*"v1/x" cannot be in the hub beside "v1"' err || bad "n1 alone, v1/x: $(cat out err)"
+fmove stage --nodes n1,n3 hf:org/m@v1/x -- touch ran >out 2>err
+[ $? -eq 3 ] && [ ! -e ran ] && grep -q 'n1: failed: .*"v1/x" cannot be' err && grep -q 'n3: ready: /.*snapshots' err || bad "v1/x: $(cat out err)"
+has 3 2 m "$one" v1/x
+fmove stage --detach --nodes n1 hf:org/m@v1/x 2>err	# what failed then is in the log; it may be soon enough to be told
+logged() { grep -q '"v1/x" cannot be in the hub' "$dir/c/n1/log" err; }
+await logged || bad "nothing is logged: $(<err)"
+
 # The branch moves at its source, and so everywhere. A node that is not asked for keeps what it has; who asks has no path then.
 random 3000000 new; file 2 models--org--m "$two" model.safetensors
 printf %s "$two" >"$from/refs/main"
