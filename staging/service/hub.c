@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mover/base/call.h"
@@ -32,6 +33,7 @@
 #define SNAPSHOT_MAX (sizeof(SNAPSHOTS "/") + FM_HUB_COMMIT_LEN)
 #define READY "../../../../ready/"	/* from snapshots, blobs and trees */
 #define FROM_ROOT (sizeof("../../../../") - 1) /* behind it a link says what is below the root */
+#define NS_PER_S INT64_C(1000000000)
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct fm_hub {
@@ -64,7 +66,7 @@ static bool version_of(int dir, const char *name, struct fm_cache_key *out)
 	return true;
 }
 
-/* Whether a name leads to a dataset that is here. What is no link of ours is left alone: it does. */
+/* Whether a name leads to a dataset that is here. What is no link of ours does: it stays. */
 static bool leads_to_one(const struct fm_hub *h, int dir, const char *name)
 {
 	struct fm_cache_key version;
@@ -106,14 +108,45 @@ static int new_link(int repository, const char *target)
 				       : fm_call_symlinkat(target, repository, FM_HUB_NEW);
 }
 
-static int make_link(int repository, const char *in, const char *name, const char *target)
+/*
+ * Whether a link was made for the dataset. One that went, and came again with the same CRCs, has
+ * the same path, and may be of another source. A link's time is when its dataset was begun, or,
+ * of older versions of fmove, when it was made itself; a dataset's own is later if it came again.
+ * It is shown as earlier than it is if the clock was put back, never as later.
+ */
+static bool is_made_for(int dir, const char *name, const struct fm_cache_info *info)
+{
+	struct stat st;
+	int64_t ns;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	ns = (int64_t)st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+	/* not every file system has more than seconds */
+	return ns >= (st.st_mtim.tv_nsec ? info->created_ns
+					 : info->created_ns / NS_PER_S * NS_PER_S);
+}
+
+static int set_time(int repository, int64_t ns)
+{
+	const struct timespec at = { .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
+
+	return fm_call(utimensat(repository, FM_HUB_NEW, (const struct timespec[]){ at, at },
+				 AT_SYMLINK_NOFOLLOW));
+}
+
+/* Makes a link to something in that dataset. */
+static int make_link(int repository, const struct fm_cache_info *info, const char *in,
+		     const char *name, const char *target)
 {
 	int dir = fm_hub_dir_make(repository, in), ret = 0;
 
 	if (dir < 0)
 		return dir;
-	if (!is_link_to(dir, name, target)) {
+	if (!is_link_to(dir, name, target) || !is_made_for(dir, name, info)) {
 		ret = new_link(repository, target);
+		if (ret == 0)
+			ret = set_time(repository, info->created_ns);
 		if (ret == 0)
 			ret = fm_hub_dir_name(repository, dir, name);
 	}
@@ -183,21 +216,24 @@ static int make_blobs(const struct fm_hub *h, int repository, const char *from)
 
 /* ---- a snapshot ---- */
 
-/* Makes the link in/name to the same name in the dataset `from`, READY... */
-static int make_same(int repository, const char *from, const char *in, const char *name)
+/* Makes the link in/name to the same name in the dataset, at `from`, READY... */
+static int make_same(int repository, const struct fm_cache_info *info, const char *from,
+		     const char *in, const char *name)
 {
 	char target[FM_PATH_LEN_MAX + 1];
 	int len = snprintf(target, sizeof(target), "%s/%s/%s", from, in, name);
 
 	return len < 0 || (size_t)len >= sizeof(target) ? -ENAMETOOLONG
-							: make_link(repository, in, name, target);
+							: make_link(repository, info, in, name,
+								    target);
 }
 
 /*
  * Makes a link to the list of what the snapshot should have. Not every dataset has one: then there
  * is none, since another one's would be of another snapshot.
  */
-static int make_list(const struct fm_hub *h, int repository, const char *from, const char *commit)
+static int make_list(const struct fm_hub *h, int repository, const struct fm_cache_info *info,
+		     const char *from, const char *commit)
 {
 	char path[FM_PATH_LEN_MAX + 1], list[sizeof(TREES "/.json") + FM_HUB_COMMIT_LEN];
 	int len;
@@ -207,7 +243,7 @@ static int make_list(const struct fm_hub *h, int repository, const char *from, c
 	if (len < 0 || (size_t)len >= sizeof(path))
 		return -ENAMETOOLONG;
 	if (is_file(h, path))
-		return make_same(repository, from, TREES, list + sizeof(TREES));
+		return make_same(repository, info, from, TREES, list + sizeof(TREES));
 	(void)unlinkat(repository, list, 0);
 	return 0;
 }
@@ -228,8 +264,15 @@ static void mark_of(const struct fm_hub_source *source, char from[static FM_HUB_
 		       FM_WIRE_NAME_MAX, source->store);
 }
 
+struct mark {
+	char from[FM_HUB_MARK_MAX + 1];	/* of what is to be shown; "": not of what was asked for */
+	char now[FM_HUB_MARK_MAX + 1];	/* the repository's; "": of several */
+	bool is_missing;		/* it has none, */
+	bool is_new;			/* since it is not there itself */
+};
+
 /*
- * Whether this may be shown in the repository, and the repository's mark, before its first name.
+ * Whether this may be shown in the repository.
  *
  * All names of a repository are of one source, until a user of this node asks for another one
  * there. So nothing that another node brings, or shows, changes what a name of another source leads
@@ -245,37 +288,35 @@ static void mark_of(const struct fm_hub_source *source, char from[static FM_HUB_
  *
  * All of it is done while h->lock is held, so of two sources at once the second one finds the mark
  * of the first. The mark is synced before there is a name, and goes after the repository: a crash
- * leaves a mark without names, which says nothing, or names with their mark.
+ * leaves a mark without names, which says nothing, or names with their mark. What leads to datasets
+ * that are gone, or that are not what a name was made for, is swept first: it is nobody's.
  *
  * What a user here asks for is made, as it is what he asked for. If the mark is another source, it
  * is of several from then on. So it is if the bytes are of another source than he asked for, which
  * had the same: neither of these shall lead him elsewhere.
  */
-static int claim(int home, int hub, const struct show *s, struct fm_err *err)
+static int claim(const struct show *s, const struct mark *m, struct fm_err *err)
 {
-	char from[FM_HUB_MARK_MAX + 1], now[FM_HUB_MARK_MAX + 1] = "";
-	const char *dir = s->source->name.dir;
-	struct stat st;
-	bool is_new = fstatat(hub, dir, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
-
-	mark_of(s->source, from);
-	if (s->asked && strcmp(s->asked, s->info->source) != 0)
-		from[0] = '\0';
-	if (!is_new)
-		fm_hub_mark_read(home, dir, now);
-	if (!is_new && s->asked && (!now[0] || strcmp(now, from) == 0))
-		return 0;
-	if (is_new || s->asked) {
-		int ret = fm_hub_mark_write(home, dir, is_new ? from : "");
-
-		return ret < 0 ? fm_err_sys(err, ret, "note the source of %s", dir) : 0;
-	}
-	if (now[0] && strcmp(now, from) == 0)
+	if (m->is_new || s->asked || (m->now[0] && strcmp(m->now, m->from) == 0))
 		return 0;
 	return fm_err_set(err, -EEXIST,
 			  "its hub has %s from %.130s, and this is from %.130s: ask for it there, "
 			  "or fmove unstage what it has",
-			  dir, now[0] ? now : "several sources, or one that is not known", from);
+			  s->source->name.dir,
+			  m->now[0] ? m->now : "several sources, or one that is not known",
+			  m->from);
+}
+
+/* Has the mark on the disk, before the first name of that source. */
+static int write_mark(int home, const struct show *s, const struct mark *m, struct fm_err *err)
+{
+	const char *dir = s->source->name.dir;
+	bool is_right = !m->is_new && !m->is_missing &&
+			(!m->now[0] || strcmp(m->now, m->from) == 0);
+	int ret = is_right ? fm_hub_mark_sync(home)
+			   : fm_hub_mark_write(home, dir, m->is_new ? m->from : "");
+
+	return ret < 0 ? fm_err_sys(err, ret, "note the source of %s", dir) : 0;
 }
 
 /* Whether the snapshot leads to another dataset that is here, and was made after this one. */
@@ -307,41 +348,74 @@ static int show_data(const struct fm_hub *h, int repository, const struct show *
 		return -ENAMETOOLONG;
 	ret = make_blobs(h, repository, from);
 	if (ret == 0)
-		ret = make_list(h, repository, from, commit);
-	return ret == 0 ? make_same(repository, from, SNAPSHOTS, commit) : ret;
+		ret = make_list(h, repository, s->info, from, commit);
+	return ret == 0 ? make_same(repository, s->info, from, SNAPSHOTS, commit) : ret;
+}
+
+/* repository: negative if there is none yet. */
+static int check_in(const struct fm_hub *h, int repository, const struct show *s,
+		    struct fm_err *err)
+{
+	const char *commit = s->source->name.revision;
+
+	if (!s->asked && has_newer(h, repository, s))
+		return fm_err_set(err, -ESTALE, "there is a newer copy of %s; run it again",
+				  commit);
+	if (strcmp(s->revision, commit) == 0)
+		return 0;
+	return fm_hub_ref_check(repository, s->revision, commit, !s->asked, err);
 }
 
 static int show_in(const struct fm_hub *h, int repository, const struct show *s,
 		   struct fm_err *err)
 {
 	const char *commit = s->source->name.revision;
-	const bool is_ref = strcmp(s->revision, commit) != 0;
-	int ret = 0;
+	int ret = show_data(h, repository, s);
 
-	if (!s->asked && has_newer(h, repository, s))
-		return fm_err_set(err, -ESTALE, "there is a newer copy of %s; run it again",
-				  commit);
-	if (is_ref)
-		ret = fm_hub_ref_check(repository, s->revision, commit, !s->asked, err);
-	if (ret < 0)
-		return ret;
-	ret = show_data(h, repository, s);
-	if (ret == 0 && is_ref)
+	if (ret == 0 && strcmp(s->revision, commit) != 0)
 		ret = fm_hub_ref_make(repository, s->revision, commit);
 	return ret < 0 ? fm_err_sys(err, ret, "make %s of %s in %s/" HUB, s->revision,
 				    s->source->name.dir, h->home)
 		       : 0;
 }
 
+static int check(const struct fm_hub *h, int home, int hub, const struct show *s,
+		 struct fm_err *err)
+{
+	const char *dir = s->source->name.dir;
+	int repository, ret;
+	struct mark m;
+
+	mark_of(s->source, m.from);
+	if (s->asked && strcmp(s->asked, s->info->source) != 0)
+		m.from[0] = '\0';
+	ret = fm_hub_mark_read(home, dir, m.now);
+	if (ret < 0 && ret != -ENOENT)
+		return fm_err_sys(err, ret, "read the source of %s", dir);
+	repository = fm_hub_dir_open(hub, dir);
+	m.is_missing = ret == -ENOENT;
+	m.is_new = repository == -ENOENT;
+	ret = claim(s, &m, err);
+	if (ret == 0)
+		ret = check_in(h, repository, s, err);
+	if (repository >= 0)
+		(void)close(repository);	/* only read */
+	return ret == 0 ? write_mark(home, s, &m, err) : ret;
+}
+
+static void sweep_repository(const struct fm_hub *h, int home, int hub, const char *name);
+
 static int show_below(const struct fm_hub *h, int home, const struct show *s, struct fm_err *err)
 {
 	const char *dir = s->source->name.dir;
 	int hub = fm_hub_dir_make(home, HUB), repository, ret;
 
-	ret = hub < 0 ? fm_err_sys(err, hub, "make %s/" HUB, h->home) : claim(home, hub, s, err);
+	if (hub < 0)
+		return fm_err_sys(err, hub, "make %s/" HUB, h->home);
+	sweep_repository(h, home, hub, dir);	/* what is gone is in nobody's way */
+	ret = check(h, home, hub, s, err);
 	if (ret < 0) {
-		if (hub >= 0)
-			(void)close(hub);	/* only read */
+		(void)close(hub);	/* only read */
 		return ret;
 	}
 	repository = fm_hub_dir_enter(hub, dir);
@@ -398,32 +472,25 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char 
 struct sweep {
 	const struct fm_hub *h;
 	int repository;
-	char from[FM_HUB_MARK_MAX + 1];	/* its mark; "": of several */
-	bool is_less; /* a snapshot went */
+	bool is_less;			/* a snapshot went */
+	bool has_odd;			/* a snapshot is no name of ours */
+	bool has_several;		/* snapshots are of several sources */
+	char from[FM_HUB_MARK_MAX + 1];	/* the first one; "": none */
 };
 
 /*
- * Whether a snapshot or blob leads to a dataset that is here. What is no link of ours is left
- * alone: it counts as here. A dataset that went, and came again from another source with the same
- * CRCs, has the same path: it is not what the name was made for.
+ * Whether a snapshot leads to the dataset that it was made for. What is no link of ours is left
+ * alone.
  */
-static bool is_there(const struct sweep *s, int dir, const char *name)
+static bool is_there(const struct fm_hub *h, int dir, const char *name)
 {
-	char from[FM_HUB_MARK_MAX + 1];
-	struct fm_hub_source source;
 	struct fm_cache_key version;
 	struct fm_cache_info info;
 
 	if (!version_of(dir, name, &version))
 		return true;
-	if (!fm_cache_look(s->h->cache, fm_cache_find_version(s->h->cache, &version), &info))
-		return false;
-	if (!s->from[0])
-		return true;
-	if (fm_hub_source_parse(info.source, &source) < 0)
-		return false;
-	mark_of(&source, from);
-	return strcmp(from, s->from) == 0;
+	return fm_cache_look(h->cache, fm_cache_find_version(h->cache, &version), &info) &&
+	       is_made_for(dir, name, &info);
 }
 
 static void drop_snapshot(int dir, const char *name, void *ctx)
@@ -431,7 +498,7 @@ static void drop_snapshot(int dir, const char *name, void *ctx)
 	struct sweep *s = ctx;
 	char list[FM_NAME_LEN_MAX + sizeof(TREES "/.json")];
 
-	if (!fm_hub_is_commit(name) || is_there(s, dir, name))
+	if (!fm_hub_is_commit(name) || is_there(s->h, dir, name))
 		return;
 	s->is_less = true;
 	fm_hub_ref_drop(s->repository, name);
@@ -447,7 +514,16 @@ static void drop_blob(int dir, const char *name, void *ctx)
 {
 	const struct sweep *s = ctx;
 
-	if (!is_there(s, dir, name))
+	if (!leads_to_one(s->h, dir, name))
+		(void)unlinkat(dir, name, 0);
+}
+
+static void drop_ours(int dir, const char *name, void *ctx)
+{
+	struct fm_cache_key version;
+
+	(void)ctx;
+	if (version_of(dir, name, &version))
 		(void)unlinkat(dir, name, 0);
 }
 
@@ -473,28 +549,72 @@ static void make_blobs_again(int dir, const char *name, void *ctx)
 			    s->h->home, name, fm_err_name(ret));
 }
 
-struct sweeping {
-	const struct fm_hub *h;
-	int home;			/* HOME */
-};
+/* ---- marks, at the first look after a start ---- */
 
-/* Removes what leads to datasets that are gone. A repository without snapshots goes. */
-static void sweep_repository(int hub, const char *name, void *ctx)
+static void look_at_source(int dir, const char *name, void *ctx)
+{
+	char from[FM_HUB_MARK_MAX + 1];
+	struct fm_hub_source source;
+	struct fm_cache_key version;
+	struct fm_cache_info info;
+	struct sweep *s = ctx;
+
+	if (!version_of(dir, name, &version) ||
+	    !fm_cache_look(s->h->cache, fm_cache_find_version(s->h->cache, &version), &info) ||
+	    fm_hub_source_parse(info.source, &source) < 0) {
+		s->has_odd = true;
+		return;
+	}
+	mark_of(&source, from);
+	s->has_several |= s->from[0] && strcmp(s->from, from) != 0;
+	(void)snprintf(s->from, sizeof(s->from), "%s", from);
+}
+
+/*
+ * Makes the mark right, since another version of fmove may have made names meanwhile. One that knew
+ * of no marks has left none: if all snapshots are of one source, it is that. Names that are not of
+ * the mark's source were not made by this version: they stay, and the repository is of several.
+ */
+static void mend_mark(struct sweep *s, int home, const char *name)
+{
+	char now[FM_HUB_MARK_MAX + 1];
+	int ret = fm_hub_mark_read(home, name, now);
+
+	fm_hub_dir_each(s->repository, SNAPSHOTS, look_at_source, s);
+	if (ret == -ENOENT && s->from[0] && !s->has_several && !s->has_odd)
+		ret = fm_hub_mark_write(home, name, s->from);
+	else if (ret == 0 && now[0] && s->from[0] &&
+		 (s->has_several || strcmp(now, s->from) != 0))
+		ret = fm_hub_mark_write(home, name, "");
+	else
+		return;
+	if (ret < 0)
+		fm_log_warn("%s/" HUB ": the source of %s cannot be noted: %s", s->h->home, name,
+			    fm_err_name(ret));
+}
+
+/*
+ * Removes what leads to datasets that are gone. A repository without snapshots goes, with what a
+ * request left in it that failed before its snapshot was there.
+ */
+static void sweep_repository(const struct fm_hub *h, int home, int hub, const char *name)
 {
 	static const char *const parts[] = { "blobs", TREES, "refs", NULL };
-	const struct sweeping *all = ctx;
-	struct sweep s = { .h = all->h, .repository = fm_hub_dir_open(hub, name) };
+	struct sweep s = { .h = h, .repository = fm_hub_dir_open(hub, name) };
 
 	if (s.repository < 0)
 		return;
-	fm_hub_mark_read(all->home, name, s.from);
 	fm_hub_dir_each(s.repository, SNAPSHOTS, drop_snapshot, &s);
-	if (s.is_less || !s.h->is_swept) {
+	if (!h->is_swept)
+		mend_mark(&s, home, name);
+	if (s.is_less || !h->is_swept) {
 		fm_hub_dir_each(s.repository, "blobs", drop_blob, &s);
 		fm_hub_dir_each(s.repository, SNAPSHOTS, make_blobs_again, &s);
 	}
 	if (unlinkat(s.repository, SNAPSHOTS, AT_REMOVEDIR) == 0 || errno == ENOENT) {
 		fm_hub_dir_clear(s.repository);
+		fm_hub_dir_each(s.repository, "blobs", drop_ours, NULL);
+		fm_hub_dir_each(s.repository, TREES, drop_ours, NULL);
 		for (const char *const *p = parts; *p; p++)
 			(void)unlinkat(s.repository, *p, AT_REMOVEDIR);
 		(void)unlinkat(hub, name, AT_REMOVEDIR);	/* unless there is more in it */
@@ -502,12 +622,24 @@ static void sweep_repository(int hub, const char *name, void *ctx)
 	(void)close(s.repository);	/* only read */
 }
 
+struct sweeping {
+	const struct fm_hub *h;
+	int home;			/* HOME */
+};
+
+static void sweep_one(int hub, const char *name, void *ctx)
+{
+	const struct sweeping *all = ctx;
+
+	sweep_repository(all->h, all->home, hub, name);
+}
+
 static void sweep_home(const struct fm_hub *h, int home)
 {
 	struct sweeping all = { .h = h, .home = home };
 	int hub = fm_hub_dir_open(home, HUB);
 
-	fm_hub_dir_each(home, HUB, sweep_repository, &all);
+	fm_hub_dir_each(home, HUB, sweep_one, &all);
 	if (hub < 0)
 		return;
 	fm_hub_mark_sweep(home, hub);

@@ -23,27 +23,47 @@ static int open_mark(int marks, const char *repository)
 	return fm_call(openat(marks, repository, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 }
 
-void fm_hub_mark_read(int home, const char *repository, char from[static FM_HUB_MARK_MAX + 1])
+/* What stands in its place is no mark. */
+static bool is_bad(int code)
 {
-	char text[sizeof(FORMAT) + FM_HUB_MARK_MAX + 2], *line = text + sizeof(FORMAT) - 1;
+	return code == -ELOOP || code == -ENOTDIR || code == -EISDIR;
+}
+
+/* The text, terminated: its length. */
+static int64_t read_mark(int home, const char *repository, char *text, size_t max)
+{
 	int marks = fm_hub_dir_open(home, MARKS);
 	int fd = marks < 0 ? marks : open_mark(marks, repository);
-	int64_t len = fd < 0 ? fd : fm_call_read_all(fd, (uint8_t *)text, sizeof(text) - 1, 0);
-	size_t name;
+	int64_t len = fd;
 
+	if (fd >= 0)
+		len = FM_FAULT("hub.mark_read") ? -EIO
+						: fm_call_read_all(fd, (uint8_t *)text, max, 0);
 	if (fd >= 0)
 		(void)close(fd);	/* only read */
 	if (marks >= 0)
 		(void)close(marks);	/* only read */
-	from[0] = '\0';
 	text[len > 0 ? len : 0] = '\0';
+	return len;
+}
+
+int fm_hub_mark_read(int home, const char *repository, char from[static FM_HUB_MARK_MAX + 1])
+{
+	char text[sizeof(FORMAT) + FM_HUB_MARK_MAX + 2], *line = text + sizeof(FORMAT) - 1;
+	int64_t len = read_mark(home, repository, text, sizeof(text) - 1);
+	size_t name;
+
+	from[0] = '\0';
+	if (len < 0)
+		return is_bad((int)len) ? 0 : (int)len;
 	if (strncmp(text, FORMAT, sizeof(FORMAT) - 1) != 0)
-		return;
+		return 0;
 	name = strcspn(line, "\n");
 	/* the whole file is these lines, and the second one is a store of a node */
 	if (line + name + 1 != text + len || name > FM_HUB_MARK_MAX || !memchr(line, ':', name))
-		return;
+		return 0;
 	(void)snprintf(from, FM_HUB_MARK_MAX + 1, "%.*s", (int)name, line);
+	return 0;
 }
 
 static int write_new(int marks, const char *text)
@@ -74,6 +94,17 @@ int fm_hub_mark_write(int home, const char *repository, const char *from)
 		ret = fm_hub_dir_name(marks, marks, repository);
 	(void)close(marks);	/* synced */
 	return ret;
+}
+
+int fm_hub_mark_sync(int home)
+{
+	int marks = fm_hub_dir_open(home, MARKS), ret = marks;
+
+	if (marks >= 0) {
+		ret = fm_call(fsync(marks));
+		(void)close(marks);	/* synced */
+	}
+	return ret == -ENOENT || is_bad(ret) ? 0 : ret;
 }
 
 static void drop_mark(int marks, const char *repository, void *ctx)

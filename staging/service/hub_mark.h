@@ -16,11 +16,17 @@
 
 #define FM_HUB_MARK_MAX (2 * FM_WIRE_NAME_MAX + 1)	/* NODE:STORE */
 
-/* "": of several. */
-void fm_hub_mark_read(int home, const char *repository, char from[static FM_HUB_MARK_MAX + 1]);
+/*
+ * from "": of several. -ENOENT: there is none, which says the same. Another error: what the file
+ * says is not known now.
+ */
+int fm_hub_mark_read(int home, const char *repository, char from[static FM_HUB_MARK_MAX + 1]);
 
 /* The mark is on the disk, for good, when this returns 0. from "": of several. */
 int fm_hub_mark_write(int home, const char *repository, const char *from);
+
+/* The marks are on the disk for good, also one that a write left there that failed in the end. */
+int fm_hub_mark_sync(int home);
 
 /* Removes the marks of repositories that are not in the directory `hub` any more. */
 void fm_hub_mark_sweep(int home, int hub);

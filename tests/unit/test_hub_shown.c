@@ -234,15 +234,19 @@ static void test_evicted(void)
 	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), more);
 	CU_ASSERT_EQUAL(show_for_another(same, X), -EEXIST);
 	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
-	table[more - 1].state = FM_CACHE_ABSENT;
-	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
-	CU_ASSERT_TRUE(is_there_still());
-	fm_hub_sweep(hub);
+	evict(more);
 	CU_ASSERT_FALSE(is_there_still());
 	CU_ASSERT_STRING_EQUAL(mark(), "");
 	CU_ASSERT_EQUAL(show_for_another(other, "main"), 0);	/* there was nothing of anybody */
 	CU_ASSERT_STRING_EQUAL(mark(), MARK("b:s"));
 	teardown();
+}
+
+/* What is shown before a dataset goes is not what comes at that path from a store of B. */
+static void come_again(uint64_t id)
+{
+	fm_hub_source("b", "s", REPOSITORY "@" X, table[id - 1].source, FM_CACHE_SOURCE_MAX + 1);
+	table[id - 1].created_ns += 2 * NS_PER_S;
 }
 
 /* It comes again where the first one was, from B: a version is as sure as its CRCs are. */
@@ -255,16 +259,63 @@ static void test_came_again(void)
 	more = bring("t", Y, OTHER_BLOB);
 	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
 	CU_ASSERT_EQUAL(show_here(more, "v2"), 0);
-	fm_hub_source("b", "s", REPOSITORY "@" X, table[ours - 1].source, FM_CACHE_SOURCE_MAX + 1);
+	come_again(ours);
 	CU_ASSERT_EQUAL(show_for_another(ours, "main"), -EEXIST);
 	fm_hub_sweep(hub);
 	CU_ASSERT_TRUE(is_ref("main", NULL) && is_ref("v2", Y));
 	CU_ASSERT_EQUAL(leads_to("snapshots/" X), 0);
-	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), 0);
 	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);	/* a user here asks for B's */
 	fm_hub_sweep(hub);
 	CU_ASSERT_TRUE(is_ref("main", X) && is_ref("v2", Y));
 	CU_ASSERT_STRING_EQUAL(mark(), MARK("several"));
+	teardown();
+}
+
+/* So it does where the mark says nothing, though a user here asked for one of them. */
+static void test_came_again_of_several(void)
+{
+	uint64_t ours, theirs;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	theirs = bring("b", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_EQUAL(show_here(theirs, "v2"), 0);
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("several"));
+	fm_hub_sweep(hub);
+	CU_ASSERT_TRUE(is_ref("main", X) && is_ref("v2", Y));
+	come_again(ours);
+	fm_hub_sweep(hub);
+	CU_ASSERT_TRUE(is_ref("main", NULL) && is_ref("v2", Y));
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), 0);
+	CU_ASSERT_EQUAL(show_here(ours, "v3"), 0);
+	fm_hub_sweep(hub);
+	CU_ASSERT_TRUE(is_ref("main", NULL) && is_ref("v2", Y) && is_ref("v3", X));
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("several"));
+	teardown();
+}
+
+/* A name has its dataset's time, also where the clock was put back since: that is shown as now. */
+static void test_times(void)
+{
+	static const char path[] = HOME "/" HUB "/" REPOSITORY "/snapshots/" X;
+	const struct timespec whole[] = { { .tv_sec = 5 }, { .tv_sec = 5 } };
+	uint64_t id;
+
+	setup();
+	id = bring("t", X, BLOB);
+	table[id - 1].created_ns = 5 * NS_PER_S + 7;
+	CU_ASSERT_EQUAL(show_here(id, "main"), 0);
+	table[id - 1].created_ns--;
+	fm_hub_sweep(hub);
+	CU_ASSERT_TRUE(is_ref("main", X));
+	/* a file system that has seconds only */
+	CU_ASSERT_EQUAL(utimensat(hub->root, path, whole, AT_SYMLINK_NOFOLLOW), 0);
+	fm_hub_sweep(hub);
+	CU_ASSERT_TRUE(is_ref("main", X));
+	table[id - 1].created_ns += NS_PER_S;
+	fm_hub_sweep(hub);
+	CU_ASSERT_TRUE(is_ref("main", NULL));
 	teardown();
 }
 
@@ -394,6 +445,7 @@ static void test_bad_mark(void)
 		more = bring("t", Y, BLOB);
 		CU_ASSERT_EQUAL(show_for_another(ours, "main"), 0);
 		CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
+		fm_hub_sweep(hub);	/* later none is mended */
 		if (i < sizeof(bad) / sizeof(bad[0]))
 			set_mark(bad[i].text, bad[i].len);
 		else
@@ -403,6 +455,8 @@ static void test_bad_mark(void)
 		CU_ASSERT_EQUAL(show_here(more, "v2"), 0);
 		CU_ASSERT_EQUAL(show_for_another(more, "v3"), -EEXIST);
 		CU_ASSERT_TRUE(is_ref("main", X) && is_ref("v2", Y) && is_ref("v3", NULL));
+		if (i == sizeof(bad) / sizeof(bad[0]))	/* there was none: now there is */
+			CU_ASSERT_STRING_EQUAL(mark(), MARK("several"));
 		teardown();
 	}
 }
@@ -444,7 +498,7 @@ static void test_each_failure(void)
 		failed += ret < 0;
 		if (is_there_still())
 			CU_ASSERT_STRING_EQUAL(mark(), MARK("b:s"));
-		if (is_there_still())
+		if (leads_to("snapshots/" X) != 0)
 			CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
 		CU_ASSERT_TRUE(ret < 0 || is_ref("a/b", X));
 		fm_hub_sweep(hub);
@@ -475,6 +529,141 @@ static void test_mark_not_written(void)
 	teardown();
 }
 #endif
+
+#ifdef FM_FAULTS
+/* What cannot be read now is not of several: nothing is changed by that, nor made. */
+static void test_mark_not_read(void)
+{
+	uint64_t ours, other;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	other = bring("b", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	fm_fault_arm("hub.mark_read", 1);
+	fm_hub_sweep(hub);
+	CU_ASSERT_TRUE(fm_fault_fired() && is_ref("main", X));
+	for (unsigned i = 0; i < 2; i++) {
+		fm_fault_arm("hub.mark_read", 1);
+		CU_ASSERT_EQUAL(show_here(i == 0 ? ours : other, "v2"), -EIO);
+		CU_ASSERT_TRUE(fm_fault_fired());
+		CU_ASSERT_TRUE(is_ref("main", X) && is_ref("v2", NULL));
+		CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
+	}
+	fm_fault_arm(NULL, 0);
+	teardown();
+}
+
+/* No room is left after the first blob: nothing of it stays. */
+static void test_half_shown(void)
+{
+	uint64_t id, other;
+
+	setup();
+	id = bring("t", X, BLOB);
+	other = bring("b", Y, BLOB);
+	fm_fault_arm("hub.symlink", 2);
+	CU_ASSERT_EQUAL(show_for_another(id, "main"), -ENOSPC);
+	CU_ASSERT_TRUE(fm_fault_fired() && is_there_still());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), id);
+	fm_hub_sweep(hub);
+	CU_ASSERT_FALSE(is_there_still());
+	CU_ASSERT_STRING_EQUAL(mark(), "");
+	CU_ASSERT_EQUAL(show_for_another(other, "main"), 0);
+	teardown();
+}
+#endif
+
+/* What is refused leaves nothing. */
+static void test_refused(void)
+{
+	uint64_t id;
+
+	setup();
+	id = bring("t", X, BLOB);
+	CU_ASSERT_EQUAL(show_for_another(id, "main/x"), -EEXIST);
+	CU_ASSERT_FALSE(is_there_still());
+	CU_ASSERT_STRING_EQUAL(mark(), "");
+	teardown();
+}
+
+/* What was evicted a moment ago is in nobody's way, though its names are swept later. */
+static void test_not_swept(void)
+{
+	uint64_t ours, other;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	other = bring("b", Z, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "v1/x"), 0);
+	fm_hub_sweep(hub);
+	table[ours - 1].state = FM_CACHE_ABSENT;
+	CU_ASSERT_EQUAL(show_for_another(other, "v1"), 0);
+	CU_ASSERT_TRUE(is_ref("v1", Z));
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("b:s"));
+	teardown();
+}
+
+/* ---- after a start ---- */
+
+static void restart(void)
+{
+	struct fm_err err;
+
+	fm_hub_free(hub);
+	CU_ASSERT_EQUAL_FATAL(fm_hub_new(NULL, directory, &hub, &err), 0);
+}
+
+static void remove_mark(void)
+{
+	CU_ASSERT_EQUAL(unlinkat(hub->root, HOME "/sources/" REPOSITORY, 0), 0);
+}
+
+/* Names of a version without marks get theirs, if they are of one source. */
+static void test_no_mark_at_start(void)
+{
+	uint64_t first, second, other;
+
+	setup();
+	first = bring("t", X, BLOB);
+	second = bring("t", Y, BLOB);
+	other = bring("b", Z, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(first, "main"), 0);
+	CU_ASSERT_EQUAL(show_here(second, "v2"), 0);
+	remove_mark();
+	restart();
+	fm_hub_sweep(hub);
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
+	CU_ASSERT_EQUAL(show_for_another(other, "v3"), -EEXIST);
+	remove_mark();
+	restart();
+	CU_ASSERT_EQUAL(show_for_another(second, "v3"), 0);	/* before the first sweep */
+	CU_ASSERT_EQUAL(show_here(other, "v4"), 0);
+	remove_mark();
+	restart();
+	fm_hub_sweep(hub);
+	CU_ASSERT_STRING_EQUAL(mark(), "");
+	CU_ASSERT_EQUAL(show_for_another(second, "v5"), -EEXIST);
+	teardown();
+}
+
+/* Names that another version made since the mark was written stay. */
+static void test_other_mark_at_start(void)
+{
+	uint64_t ours;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	set_mark(MARK("b:s"), sizeof(MARK("b:s")) - 1);
+	restart();
+	fm_hub_sweep(hub);
+	CU_ASSERT_TRUE(is_ref("main", X));
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), ours);
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("several"));
+	teardown();
+}
 
 /* What a crash leaves: a mark whose repository is not there says nothing. */
 static void test_mark_alone(void)
@@ -724,6 +913,8 @@ static const struct fm_test tests[] = {
 	  test_same_then_other },
 	{ "nor when what a branch leads to goes", test_evicted },
 	{ "nor when it comes again from another source", test_came_again },
+	{ "nor when the repository is of several", test_came_again_of_several },
+	{ "a name has the time of its dataset", test_times },
 	{ "no ref is called like a commit", test_other_commit },
 	{ "the source of a repository moves its branches", test_own_branch },
 	{ "an older copy of a commit is not shown in the place of a newer one", test_newer_copy },
@@ -734,7 +925,13 @@ static const struct fm_test tests[] = {
 #ifdef FM_FAULTS
 	{ "each failure leaves the mark before any name", test_each_failure },
 	{ "without its mark nothing of another source is shown", test_mark_not_written },
+	{ "a mark that cannot be read now changes nothing", test_mark_not_read },
+	{ "what is shown by half goes", test_half_shown },
 #endif
+	{ "what is refused leaves nothing", test_refused },
+	{ "what is gone is in nobody's way", test_not_swept },
+	{ "at a start names of one source get their mark", test_no_mark_at_start },
+	{ "at a start names that are not of their mark stay", test_other_mark_at_start },
 	{ "a mark without its repository says nothing", test_mark_alone },
 	{ "no link in what came is followed out of the cache", test_links_out },
 	{ "a blob's name stays while its dataset is here", test_blobs_there },
