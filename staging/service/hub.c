@@ -702,14 +702,39 @@ static int verify_blob(int data, const char *path, const atomic_bool *is_stopped
 		return fm_err_sys(err, fd, "open %s", path);
 	ret = fm_stage_blob_check(fd, strrchr(path, '/') + 1, is_stopped, done, err);
 	(void)close(fd);	/* only read */
-	return ret < 0 ? ret : 0;
+	return ret;
+}
+
+/*
+ * Whether the bytes of a name are compared with a hash: of files in blobs of the repository, and of
+ * what links there lead to. The list in trees is what its source says: it leads to no bytes.
+ */
+static bool is_hashed(const struct fm_stage_met *m, const char *repository)
+{
+	char dir[FM_PATH_LEN_MAX + 1], target[FM_PATH_LEN_MAX + 1], path[FM_PATH_LEN_MAX + 1];
+	const size_t len = strlen(repository);
+	const char *in = m->path + len + 1, *slash = strrchr(m->path, '/');
+	ssize_t got;
+
+	if (S_ISDIR(m->st.st_mode) || strncmp(m->path, "blobs/", 6) == 0)
+		return true;
+	if (strncmp(m->path, repository, len) != 0 || m->path[len] != '/' || !slash)
+		return false;
+	if (strncmp(in, "blobs/", 6) == 0 || strncmp(in, TREES "/", sizeof(TREES)) == 0)
+		return true;
+	got = S_ISLNK(m->st.st_mode) ? readlinkat(m->dir, m->name, target, sizeof(target) - 1) : -1;
+	target[got > 0 ? got : 0] = '\0';
+	(void)snprintf(dir, sizeof(dir), "%.*s", (int)(slash - m->path), m->path);
+	return got > 0 && fm_hub_link(dir, target, path, sizeof(path)) == 0 &&
+	       strncmp(path, repository, len) == 0 && strncmp(path + len, "/blobs/", 7) == 0;
 }
 
 /*
  * All that is there is what the view has. A name besides it was compared with nothing, and may lead
  * anywhere.
  */
-static int verify_names(int data, const struct fm_hub_view *v, struct fm_err *err)
+static int verify_names(int data, const struct fm_hub_view *v, const char *repository,
+			bool *is_hash, struct fm_err *err)
 {
 	struct fm_path_shown shown;
 	struct fm_stage_walk *w;
@@ -719,7 +744,7 @@ static int verify_names(int data, const struct fm_hub_view *v, struct fm_err *er
 	if (ret < 0)
 		return fm_err_sys(err, ret, "look at what came");
 	while ((ret = fm_stage_walk_next(w, &met, err)) > 0 && fm_hub_view_has(v, met.path))
-		;
+		*is_hash &= is_hashed(&met, repository);
 	if (ret > 0)
 		ret = fm_err_set(err, -EBADMSG, "\"%s\" is not of the revision: it is not taken",
 				 fm_path_show(met.path, &shown));
@@ -728,7 +753,7 @@ static int verify_names(int data, const struct fm_hub_view *v, struct fm_err *er
 }
 
 int fm_hub_verify(int data, const char *path, const atomic_bool *is_stopped,
-		  _Atomic uint64_t *done, struct fm_err *err)
+		  _Atomic uint64_t *done, bool *is_hash, struct fm_err *err)
 {
 	struct fm_hub_name name;
 	struct fm_hub_view *v;
@@ -741,11 +766,14 @@ int fm_hub_verify(int data, const char *path, const atomic_bool *is_stopped,
 	ret = fm_hub_view(data, name.dir, name.revision, &v, err);
 	if (ret < 0)
 		return ret;
-	ret = verify_names(data, v, err);
-	while (ret == 0 && (blob = fm_hub_view_blob(v, &at)))
+	*is_hash = true;
+	ret = verify_names(data, v, name.dir, is_hash, err);
+	while (ret >= 0 && (blob = fm_hub_view_blob(v, &at))) {
 		ret = verify_blob(data, blob, is_stopped, done, err);
+		*is_hash &= ret != 0;
+	}
 	fm_hub_view_free(v);
-	return ret;
+	return ret < 0 ? ret : 0;
 }
 
 /* ---- the whole ---- */

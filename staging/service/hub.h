@@ -73,9 +73,10 @@ void fm_hub_sweep(struct fm_hub *h);
 /*
  * What came of `path` (KIND--ORG--NAME@COMMIT) into the directory data is that, whole, and nothing
  * else: every link leads to a blob in it, every blob is what its name says, and no other name is
- * there. -EBADMSG, -EXDEV: it is not.
+ * there. -EBADMSG, -EXDEV: it is not. is_hash: the bytes of all its files were compared with a
+ * hash; not every name is one, and not every snapshot is of links.
  */
 int fm_hub_verify(int data, const char *path, const atomic_bool *is_stopped,
-		  _Atomic uint64_t *done, struct fm_err *err);
+		  _Atomic uint64_t *done, bool *is_hash, struct fm_err *err);
 
 #endif

@@ -239,9 +239,18 @@ static void take_other(struct fm_stage_run *r, const struct fm_cache_key *versio
 
 static int verify_hub(struct fm_stage_run *r, int data)
 {
-	int ret = fm_hub_verify(data, r->path, &r->is_stopped, &r->done, &r->err);
+	bool is_hash;
+	int ret = fm_hub_verify(data, r->path, &r->is_stopped, &r->done, &is_hash, &r->err);
 
 	r->is_misnamed = ret == -EBADMSG || ret == -EXDEV;
+	if (ret == 0 && r->is_shared && !is_hash) {
+		/* what came from other nodes than the source must show by itself that it is that */
+		r->is_misnamed = true;
+		return fm_err_set(&r->err, -EOPNOTSUPP,
+				  "%.200s has files without a hash in their name: stage it on each "
+				  "node, without --nodes",
+				  r->source);
+	}
 	return ret < 0 ? fm_err_wrap(&r->err, "%s", r->source) : 0;
 }
 

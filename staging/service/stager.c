@@ -405,7 +405,12 @@ static bool is_alone(const struct fm_stage_ask *a, const struct fm_cache_key *ke
 	struct fm_togethers *all = a->s->togethers;
 	struct fm_err err;
 
-	if (a->nodes || a->is_invited || fm_together_find(all, key))
+	if (a->nodes || a->is_invited)
+		return false;
+	/* of a hub: then no other node gives bytes, also where no hash would show it */
+	if (a->is_hub)
+		return true;
+	if (fm_together_find(all, key))
 		return false;
 	if (a->totals.is_file)
 		return true;

@@ -755,12 +755,14 @@ static void test_blobs_there(void)
 	teardown();
 }
 
+static bool is_hash;
+
 static int verify(uint64_t id)
 {
 	_Atomic uint64_t done = 0;
 	atomic_bool is_stopped = false;
 	int data = openat(hub->root, in_dataset(id, ".."), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int ret = fm_hub_verify(data, REPOSITORY "@" X, &is_stopped, &done, &why);
+	int ret = fm_hub_verify(data, REPOSITORY "@" X, &is_stopped, &done, &is_hash, &why);
 
 	close(data);
 	return ret;
@@ -793,6 +795,38 @@ static void test_names_besides(void)
 		CU_ASSERT_EQUAL(verify(id), is_more ? -EBADMSG : 0);
 		if (is_more)
 			CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "is not of the revision"));
+		teardown();
+	}
+}
+
+/* What came from other nodes than the source shows by its hashes that it is that. */
+static void test_without_hash(void)
+{
+	static const struct {
+		const char *name, *target;
+		bool is_hash;
+	} more[] = {
+		{ "snapshots/" X "/plain", NULL, false },
+		{ "snapshots/" X "/dir/link", "../../../blobs/" EMPTY, true },
+		{ "snapshots/" X "/other", "../../blobs/etag", false },
+		{ "snapshots/" X "/shared", "../../../blobs/x", false },
+		{ "blobs/" EMPTY "x", NULL, false },
+	};
+	uint64_t id;
+
+	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+		setup();
+		id = bring("t", X, EMPTY);
+		CU_ASSERT_TRUE(verify(id) == 0 && is_hash);
+		make(in_dataset(id, more[i].name), more[i].target);
+		if (i == 2)
+			make(in_dataset(id, "blobs/etag"), NULL);
+		if (i == 3)
+			make(in_dataset(id, "../blobs/x"), NULL);
+		if (i == 4)
+			make(in_dataset(id, "snapshots/" X "/x"), "../../blobs/" EMPTY "x");
+		CU_ASSERT_EQUAL(verify(id), 0);
+		CU_ASSERT_EQUAL(is_hash, more[i].is_hash);
 		teardown();
 	}
 }
@@ -936,6 +970,7 @@ static const struct fm_test tests[] = {
 	{ "no link in what came is followed out of the cache", test_links_out },
 	{ "a blob's name stays while its dataset is here", test_blobs_there },
 	{ "what the revision does not lead to is refused", test_names_besides },
+	{ "bytes that no hash shows are told", test_without_hash },
 	{ "of two sources at once one is shown", test_at_once },
 	{ "refs stand in the way of none that are everywhere", test_in_the_way },
 	{ "a directory without refs is in nobody's way", test_empty_in_the_way },
