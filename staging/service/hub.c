@@ -467,6 +467,22 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char 
 	return 0;
 }
 
+_Static_assert(FM_HUB_FROM_MAX == FM_HUB_MARK_MAX, "a mark is a source");
+
+void fm_hub_from(struct fm_hub *h, const char *repository, char out[static FM_HUB_FROM_MAX + 1])
+{
+	int home;
+
+	out[0] = '\0';
+	pthread_mutex_lock(&h->lock);
+	home = fm_hub_dir_open(h->root, HOME);
+	if (home >= 0) {
+		(void)fm_hub_mark_read(home, repository, out);	/* not known: as none */
+		(void)close(home);	/* only read */
+	}
+	pthread_mutex_unlock(&h->lock);
+}
+
 /* ---- what goes ---- */
 
 struct sweep {

@@ -11,6 +11,8 @@
 #include "mover/base/fault.h"
 #include "mover/base/hub_name.h"
 #include "mover/base/list.h"
+#include "mover/base/share.h"
+#include "mover/base/worker.h"
 #include "mover/node/node.h"
 #include "staging/service/hub.h"
 #include "staging/service/hub_find.h"
@@ -25,6 +27,8 @@ struct fm_hub_ask {
 	pid_t pid;
 	bool is_pinned, is_live;
 	enum fm_stage_freshness check;
+	struct fm_work work;		/* looks whose the repository is here */
+	char from[FM_HUB_FROM_MAX + 1];
 	struct fm_stage_ask *ask;	/* while it is staged */
 	void (*done)(void *ctx, const struct fm_stage_result *result, const char *home);
 	void *ctx;			/* NULL: nobody waits any more */
@@ -82,6 +86,29 @@ static void found(void *ctx, const struct fm_hub_found *where)
 		fm_hub_ask_forget(h);
 }
 
+/* ---- first: whose is it here? ---- */
+
+static void look_run(struct fm_work *work)
+{
+	struct fm_hub_ask *h = fm_container_of(work, struct fm_hub_ask, work);
+
+	fm_hub_from(fm_stager_hub(h->s), h->name.dir, h->from);
+}
+
+/*
+ * The store that the repository is from here is asked first. So the same command gets the same
+ * source again, and no node that answers sooner takes it over.
+ */
+static void look_done(struct fm_work *work)
+{
+	struct fm_hub_ask *h = fm_container_of(work, struct fm_hub_ask, work);
+	struct fm_stage_result failed = { .err = { 0 } };
+
+	if (fm_hub_find(fm_stager_engine(h->s), &h->name, &h->who, h->from, found, h,
+			&failed.err) < 0)
+		end(h, &failed);
+}
+
 /* ---- from outside ---- */
 
 int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
@@ -90,7 +117,6 @@ int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
 {
 	struct fm_hub_name name;
 	struct fm_hub_ask *h;
-	int ret;
 
 	if (fm_hub_path_parse(o->path, &name) < 0)
 		return fm_err_set(err, -EINVAL, "path is not models--ORG--NAME@REVISION");
@@ -111,11 +137,9 @@ int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
 	h->done = done;
 	h->ctx = ctx;
 	(void)snprintf(h->dataset, sizeof(h->dataset), "%s", o->name[0] ? o->name : name.dir);
-	ret = fm_hub_find(fm_stager_engine(s), &name, &o->who, found, h, err);
-	if (ret < 0) {
-		free_ask(h);
-		return ret;
-	}
+	h->work = (struct fm_work){ .run = look_run, .done = look_done,
+				    .who = fm_share_user(o->who.uid) };
+	fm_worker_submit(fm_stager_worker(s), &h->work, fm_stager_loop(s));
 	fm_list_append(fm_stager_hub_asks(s), &h->at);
 	*out = h;
 	return 0;

@@ -35,6 +35,7 @@ struct probe {
 	struct find *f;
 	char node[FM_WIRE_NAME_MAX + 1];
 	char store[FM_WIRE_NAME_MAX + 1];	/* that is looked at; "": none yet */
+	bool is_first;				/* only that store is: the search comes after it */
 	unsigned stores;			/* that it has named so far */
 };
 
@@ -131,6 +132,19 @@ static void give_up(struct probe *p, const struct fm_err *why)
 
 /* ---- one store ---- */
 
+/* The store that is asked before all others does not have it. */
+static void go_on(struct probe *p)
+{
+	struct find *f = p->f;
+
+	free(p);
+	f->probes--;
+	if (start_probe(f, f->engine->name, &f->found.err) == 0)
+		return;
+	tell(f);
+	free(f);
+}
+
 /* A node that says of a commit that it is another one lies. */
 static bool is_answer(const struct find *f, const char *commit)
 {
@@ -153,6 +167,10 @@ static void listed(void *ctx, const struct fm_request_result *r)
 		memcpy(f->found.commit, r->entries[0].name, sizeof(f->found.commit));
 		tell(f);
 		end_probe(p);
+		return;
+	}
+	if (p->is_first) {
+		go_on(p);
 		return;
 	}
 	if (r->code < 0 && r->code != -ENOENT && r->code != -ENOTDIR)
@@ -231,7 +249,29 @@ static int start_probe(struct find *f, const char *node, struct fm_err *err)
 	return ret;
 }
 
+/* Asks one store, NODE:STORE. */
+static int start_first(struct find *f, const char *from, struct fm_err *err)
+{
+	const char *colon = strchr(from, ':');
+	struct probe *p = colon && !FM_FAULT("hub.probe") ? calloc(1, sizeof(*p)) : NULL;
+	int ret;
+
+	if (!p)
+		return -ENOMEM;
+	p->f = f;
+	p->is_first = true;
+	(void)snprintf(p->node, sizeof(p->node), "%.*s", (int)(colon - from), from);
+	(void)snprintf(p->store, sizeof(p->store), "%s", colon + 1);
+	ret = ask(p, FM_VERB_LIST, listed, err);
+	if (ret < 0)
+		free(p);
+	else
+		f->probes++;
+	return ret;
+}
+
 int fm_hub_find(struct fm_engine *engine, const struct fm_hub_name *name, const struct fm_who *who,
+		const char *from,
 		void (*done)(void *ctx, const struct fm_hub_found *found), void *ctx,
 		struct fm_err *err)
 {
@@ -246,6 +286,9 @@ int fm_hub_find(struct fm_engine *engine, const struct fm_hub_name *name, const 
 	f->ctx = ctx;
 	(void)snprintf(f->revision, sizeof(f->revision), "%s", name->revision);
 	(void)snprintf(f->path, sizeof(f->path), "%s@%s", name->dir, name->revision);
+	/* one that cannot be asked first is asked as any other */
+	if (from[0] && start_first(f, from, err) == 0)
+		return 0;
 	ret = start_probe(f, engine->name, err);
 	if (ret < 0)
 		free(f);

@@ -22,8 +22,13 @@ struct fm_hub_found {
 	char commit[FM_HUB_COMMIT_LEN + 1];
 };
 
-/* done(ctx, ...) once, unless an error is returned; what it is told is valid during the call. */
+/*
+ * done(ctx, ...) once, unless an error is returned; what it is told is valid during the call. from:
+ * NODE:STORE, which is asked before all others; "": none is. The others are asked if that does not
+ * have it, or cannot be asked.
+ */
 int fm_hub_find(struct fm_engine *engine, const struct fm_hub_name *name, const struct fm_who *who,
+		const char *from,
 		void (*done)(void *ctx, const struct fm_hub_found *found), void *ctx,
 		struct fm_err *err);
 

@@ -16,6 +16,8 @@ static struct {
 	bool is_waiting;
 } asked;
 static unsigned requests;
+static const char *from = "";	/* what is asked first */
+static bool lacks_first;	/* that has nothing */
 static const char *commit;	/* that each store names; NULL: none has anything */
 
 int answer_later(struct fm_engine *engine, const struct fm_request_opts *o,
@@ -45,7 +47,7 @@ static void answer(void)
 	asked.is_waiting = false;
 	(void)snprintf(entry.name, sizeof(entry.name), "%s", commit ? commit : "");
 	r.entries = &entry;
-	if (asked.o.verb == FM_VERB_LIST && commit)
+	if (asked.o.verb == FM_VERB_LIST && commit && !(lacks_first && requests == 1))
 		r.count = 1;
 	else if (asked.o.verb == FM_VERB_LIST)
 		r.code = -ENOENT;
@@ -71,7 +73,7 @@ static struct fm_hub_found find(const char *revision, const char *says)
 	(void)snprintf(name.revision, sizeof(name.revision), "%s", revision);
 	fm_list_init(&engine.peers);
 	commit = says;
-	CU_ASSERT_EQUAL_FATAL(fm_hub_find(&engine, &name, &who, found_it, &found, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_hub_find(&engine, &name, &who, from, found_it, &found, &err), 0);
 	while (asked.is_waiting)
 		answer();
 	commit = NULL;
@@ -89,6 +91,27 @@ static void test_other_commit(void)
 	requests = 0;
 }
 
+/* The store that a repository is from is asked before all others, and these if it has nothing. */
+static void test_first(void)
+{
+	static const char one[] = "1111111111111111111111111111111111111111";
+	struct fm_hub_found found;
+
+	from = "n7:theirs";
+	found = find("main", one);
+	CU_ASSERT_EQUAL(requests, 1);
+	CU_ASSERT_STRING_EQUAL(found.node, "n7");
+	CU_ASSERT_STRING_EQUAL(found.store, "theirs");
+	requests = 0;
+	lacks_first = true;
+	found = find("main", one);
+	CU_ASSERT_STRING_EQUAL(found.node, "n1");
+	CU_ASSERT_STRING_EQUAL(found.commit, one);
+	lacks_first = false;
+	from = "";
+	requests = 0;
+}
+
 static void found_none(void *ctx, const struct fm_hub_found *found)
 {
 	*(int *)ctx = found->err.code;
@@ -103,7 +126,7 @@ static void test_endless_stores(void)
 	int code = 0;
 
 	fm_list_init(&engine.peers);
-	CU_ASSERT_EQUAL_FATAL(fm_hub_find(&engine, &name, &who, found_none, &code, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_hub_find(&engine, &name, &who, "", found_none, &code, &err), 0);
 	while (asked.is_waiting && requests < 4 * FM_STORES_MAX)
 		answer();
 	CU_ASSERT_EQUAL(code, -ENOENT);
@@ -113,6 +136,7 @@ static void test_endless_stores(void)
 
 static const struct fm_test tests[] = {
 	{ "a node that says of a commit that it is another one is passed over", test_other_commit },
+	{ "the store that it is from is asked first", test_first },
 	{ "a node that names stores without end is asked no more", test_endless_stores },
 };
 
