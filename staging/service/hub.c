@@ -301,7 +301,7 @@ static int claim(const struct show *s, const struct mark *m, struct fm_err *err)
 		return 0;
 	return fm_err_set(err, -EEXIST,
 			  "its hub has %s from %.130s, and this is from %.130s: ask for it there, "
-			  "or fmove unstage what it has",
+			  "or fmove unstage what it has, by the sources in its fmove datasets",
 			  s->source->name.dir,
 			  m->now[0] ? m->now : "several sources, or one that is not known",
 			  m->from);

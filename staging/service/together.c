@@ -761,7 +761,9 @@ static int check_about(const struct fm_togethers *all, const struct fm_session *
 
 	if (fm_stage_about_decode(m->body, m->len, a) < 0 ||
 	    fm_stage_about_key(a, &key, run) < 0 || memcmp(run, m->run, sizeof(run)) != 0)
-		return fm_err_set(err, -EPROTO, "%s says what cannot be of a run", s->name);
+		return fm_err_set(err, -EPROTO,
+				  "%s says what cannot be of a run, or is of another version",
+				  s->name);
 	if (find_node(a, all->o.node) < 0 || find_node(a, s->name) < 0)
 		return fm_err_set(err, -ENOENT, "%s does not know the same nodes as %s",
 				  all->o.node, s->name);

@@ -135,8 +135,9 @@ has 1 2 x "$three" main
 [ "$(<"$dir/c/n3/cache/hf/hub/models--org--x/refs/main")" = "$two" ] || bad "n3: its main was led elsewhere"
 diff -r "$dir/gone/snapshots/$two" "$dir/c/n3/cache/hf/hub/models--org--x/snapshots/$two" || bad "n3: its snapshot was replaced"
 
-# Who unstages it there has it from the other source.
-ok fmove unstage --nodes n3 theirs
+# Who unstages it there has it from the other source. Two of them have one name, so it is named by its source.
+ok fmove stage --nodes n3 --as theirs hf:org/m
+ok fmove unstage --nodes n3 "hf://n3:s/models--org--x@$two"
 gone() {
 	[ ! -e "$dir/c/n3/cache/hf/hub/models--org--x/refs/main" ] && [ ! -e "$dir/c/n3/cache/hf/sources/models--org--x" ]
 }

@@ -889,6 +889,7 @@ static void test_in_the_way(void)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		CU_ASSERT_EQUAL(show_for_another(id, bad[i]), -EEXIST);
 	CU_ASSERT_EQUAL(show_for_another(id, "refs/pr/1"), 0);
+	CU_ASSERT_EQUAL(show_for_another(id, "refs/convert/1"), 0);
 	CU_ASSERT_EQUAL(show_for_another(id, "prx/1/2"), 0);
 	CU_ASSERT_EQUAL(show_for_another(id, "v1/x"), 0);
 	CU_ASSERT_EQUAL(show_for_another(id, "v2"), 0);
