@@ -304,10 +304,14 @@ int fm_cache_fetch_ready(struct fm_cache_fetch *f, const struct fm_cache_key *ve
 			 struct fm_err *err);
 
 /*
- * That user may read it, too, beside us and those who may already. Of too many the first ones go.
- * Before and after it is READY. -EOPNOTSUPP: this file system has no ACLs. Waits for the disk.
+ * That user may read it, too, beside us and those who may already. If there are FM_CACHE_WHO_MAX,
+ * one goes who does not hold or pin it here; -EBUSY: all do. is_of_node: it is another node that
+ * names him, or nobody knows whom. Then one has to go from half as many on, and only one in whose
+ * name no other node holds or pins it either. Before and after it is READY. -EOPNOTSUPP: this file
+ * system has no ACLs. Waits for the disk.
  */
-int fm_cache_allow_user(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
+int fm_cache_allow_user(struct fm_cache *cache, uint64_t id, uid_t uid, bool is_of_node,
+			struct fm_err *err);
 
 /*
  * Keeps only those named users for whom may() returns true. may() is called without a lock, and may

@@ -129,6 +129,9 @@ void fm_cache_clear_gone(struct fm_cache *c);
 
 /* cache_use.c: the entry's .use as it is in memory. By id: it may go meanwhile. */
 int fm_cache_use_save(struct fm_cache *c, uint64_t id, bool is_durable);
+/* Under the lock: whether he holds or pins it, by what he does here or, is_any, also from other
+ * nodes. */
+bool fm_cache_is_charged(const struct fm_cache_entry *e, uid_t uid, bool is_any);
 /*
  * Whether a user may hold or pin one more, under the lock: 0 or -EDQUOT. For root it never ends,
  * but for one of another node.

@@ -293,16 +293,53 @@ static bool has_user(const uid_t *users, size_t count, uid_t uid)
 	return false;
 }
 
-static int add_user(int dir, uid_t uid)
+/* The place of the first one who does not hold or pin it, is_any: nor another node for him. */
+static size_t find_idle(const struct fm_cache_entry *e, const uid_t *users, size_t count,
+			bool is_any)
 {
+	size_t i = 0;
+
+	while (i < count && fm_cache_is_charged(e, users[i], is_any))
+		i++;
+	return i;
+}
+
+/* Takes one out of the list, who needs it least. -EBUSY: all who may go need it. */
+static int drop_one(struct fm_cache *c, uint64_t id, bool is_of_node, uid_t *users, size_t *count)
+{
+	const struct fm_cache_entry *e;
+	size_t i = 0;
+
+	pthread_mutex_lock(&c->lock);
+	e = fm_cache_entry_of(c, id);
+	if (e)
+		i = find_idle(e, users, *count, true);
+	if (e && i == *count && !is_of_node)
+		i = find_idle(e, users, *count, false);
+	pthread_mutex_unlock(&c->lock);
+	if (i == *count)
+		return -EBUSY;
+	users[i] = users[--*count];
+	return 0;
+}
+
+/*
+ * A node may name any users. So those that one names get no more than half of the places, and
+ * nobody's who needs his; users of this node get those of all who need theirs for another node
+ * only.
+ */
+static int add_user(struct fm_cache *c, uint64_t id, int dir, uid_t uid, bool is_of_node)
+{
+	size_t count, most = is_of_node ? FM_CACHE_WHO_MAX / 2 : FM_CACHE_WHO_MAX;
 	uid_t users[FM_CACHE_WHO_MAX];
-	size_t count;
 	int ret = read_users(dir, users, &count);
 
 	if (ret < 0 || has_user(users, count, uid))
 		return ret;
-	if (count == FM_CACHE_WHO_MAX)
-		memmove(users, users + 1, --count * sizeof(users[0]));
+	if (count >= most)
+		ret = drop_one(c, id, is_of_node, users, &count);
+	if (ret < 0)
+		return ret;
 	users[count++] = uid;
 	return set_acl(dir, users, count);
 }
@@ -321,20 +358,29 @@ static unsigned count_allowed(struct fm_cache *c, uint64_t id, bool is_one_more)
 	return count;
 }
 
+static int cannot_add(const struct fm_cache *c, int ret, struct fm_err *err)
+{
+	if (ret == -EBUSY)
+		return fm_err_full(err, "cache %.200s: all who may read it hold or pin it, and no "
+				   "more than %d users can be named: end a job, or unpin it",
+				   c->directory, FM_CACHE_WHO_MAX);
+	return fm_err_sys(err, ret, "cache %.200s: say who may read it", c->directory);
+}
+
 /* Under `use`, so that of two who are allowed at once both are. */
-int fm_cache_allow_user(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+int fm_cache_allow_user(struct fm_cache *c, uint64_t id, uid_t uid, bool is_of_node,
+			struct fm_err *err)
 {
 	int ret, dir;
 
 	pthread_mutex_lock(&c->use);
 	ret = dir = open_entry(c, id, err);
 	if (dir >= 0) {
-		ret = add_user(dir, uid);
+		ret = add_user(c, id, dir, uid, is_of_node);
 		(void)count_allowed(c, id, true);
 		(void)close(dir); /* only its list was changed */
 		if (ret < 0)
-			(void)fm_err_sys(err, ret, "cache %.200s: say who may read it",
-					 c->directory);
+			(void)cannot_add(c, ret, err);
 	}
 	pthread_mutex_unlock(&c->use);
 	return ret;

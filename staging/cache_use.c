@@ -165,8 +165,7 @@ static int find_far(const struct fm_cache_use *use, uid_t uid, const char *node)
 	return -1;
 }
 
-/* Whether it is charged to that user, by what he does here or, is_any, also from other nodes. */
-static bool is_charged(const struct fm_cache_entry *e, uid_t uid, bool is_any)
+bool fm_cache_is_charged(const struct fm_cache_entry *e, uid_t uid, bool is_any)
 {
 	if (find_pin(&e->use, uid) >= 0 || (is_any && find_far(&e->use, uid, NULL) >= 0))
 		return true;
@@ -187,7 +186,7 @@ static uint64_t charged(struct fm_cache *c, uid_t uid, bool is_any)
 	fm_list_each (at, next, &c->entries) {
 		const struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
 
-		if (is_charged(e, uid, is_any))
+		if (fm_cache_is_charged(e, uid, is_any))
 			sum = sum + e->set.bytes < sum ? UINT64_MAX : sum + e->set.bytes;
 	}
 	return sum;
@@ -222,7 +221,7 @@ static int check_quota(struct fm_cache *c, uid_t uid, bool is_any, const char *n
 int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_t uid,
 			bool is_elsewhere, struct fm_err *err)
 {
-	if (is_charged(e, uid, is_elsewhere) || (uid == 0 && !is_elsewhere))
+	if (fm_cache_is_charged(e, uid, is_elsewhere) || (uid == 0 && !is_elsewhere))
 		return 0;
 	return check_quota(c, uid, is_elsewhere, e->set.name, e->set.bytes, err);
 }

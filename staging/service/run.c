@@ -44,6 +44,7 @@ struct fm_stage_run {
 	size_t path_len;
 	uid_t uid;
 	gid_t gid;
+	bool is_invited;
 	const char *phase;
 	struct fm_work work;
 	struct fm_queue_watch watch;
@@ -559,7 +560,7 @@ static void prepare(struct fm_work *work)
 	if (ret < 0)
 		return;
 	r->id = fm_cache_fetch_id(r->fetch);
-	if (fm_cache_allow_user(r->runs->cache, r->id, r->uid, &r->err) < 0)
+	if (fm_cache_allow_user(r->runs->cache, r->id, r->uid, r->is_invited, &r->err) < 0)
 		return;
 	r->is_there = is_there(r);
 	if (!r->is_there && !r->together && !(r->from && r->totals.is_file))
@@ -659,6 +660,7 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 	r->totals = *plan->totals;
 	r->key = *plan->key;
 	r->uid = plan->uid;
+	r->is_invited = plan->is_invited;
 	r->gid = plan->gid;
 	r->is_hub = plan->is_hub;
 	r->draft = draft;

@@ -221,7 +221,7 @@ static void hold_run(struct fm_work *work)
 	if (ret == 0)
 		ret = fm_stage_rights_agree(c, a->id, a->from ? a->from->store : NULL, err);
 	if (ret == 0)
-		ret = fm_cache_allow_user(c, a->id, a->uid, err);
+		ret = fm_cache_allow_user(c, a->id, a->uid, a->is_invited, err);
 	if (ret == 0 && a->is_pinned)
 		ret = fm_cache_pin(c, a->id, a->uid, err);
 	source_of(a, source);
@@ -498,7 +498,8 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	struct fm_stage_plan plan = { .node = a->node, .store = a->store, .path = a->path,
 				      .path_len = a->path_len, .name = a->name, .source = source,
 				      .key = &key, .totals = &a->totals, .draft = a->draft,
-				      .uid = a->uid, .gid = a->gid, .is_hub = a->is_hub };
+				      .uid = a->uid, .gid = a->gid, .is_invited = a->is_invited,
+				      .is_hub = a->is_hub };
 	struct fm_cache_info info;
 	struct fm_err err;
 	bool is_ready;

@@ -1050,16 +1050,16 @@ static void test_rights(void)
 	strcat(path, "/a");
 	CU_ASSERT_FALSE(may_read(path, 1000, 1000));
 	/* in the order of the list's entries, and not */
-	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 3000, &s.err), 0);
-	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 3000, false, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 1000, false, &s.err), 0);
 	CU_ASSERT_TRUE(may_read(path, 1000, 1000) && may_read(path, 3000, 1000));
 	CU_ASSERT_FALSE(may_read(path, 4000, 4000));
 	CU_ASSERT_EQUAL(fm_cache_allow_only(s.c, id, may_nobody, NULL, &s.err), 0);
 	CU_ASSERT_FALSE(may_read(path, 1000, 500));
 	/* One by one: the first one stays. Root is allowed what nobody named him for. */
-	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 1000, false, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, id, 2000, &s.err), 0);
-	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 2000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 2000, false, &s.err), 0);
 	CU_ASSERT_TRUE(may_read(path, 1000, 1000) && may_read(path, 2000, 2000));
 	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, id, 1000, &s.err), 1);
 	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, id, 3000, &s.err), 0);
@@ -1067,6 +1067,42 @@ static void test_rights(void)
 	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 0, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 1000, &s.err), 1);
 	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, 4711, 0, &s.err), -ENOENT);
+	scene_end(&s);
+}
+
+/* A node that names many users takes nobody's right to what he holds or pins, here or through
+ * another node; users of this node find a place all the same. */
+static void test_rights_and_nodes(void)
+{
+	const struct fm_cache_holder far = {.uid = 1001, .node = "n1"};
+	struct fm_cache_holder here = {.uid = 1000};
+	struct scene s;
+	uint64_t id, hold;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	for (uid_t u = 999; u < 1003; u++)
+		CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, u, false, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &here, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &far, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, id, 1002, &s.err), 0);
+	for (uid_t u = 5000; u < 5000 + FM_CACHE_WHO_MAX; u++)
+		CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, u, true, &s.err), 0);
+	for (uid_t u = 1000; u < 1003; u++)
+		CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, u, &s.err), 1);
+	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 999, &s.err), 0);
+	/* All places are those of users who hold it: none is for a node, one for a user here. */
+	for (here.uid = 2000; here.uid < 2000 + FM_CACHE_WHO_MAX - 3; here.uid++) {
+		CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, here.uid, false, &s.err), 0);
+		CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &here, &hold, &s.err), 0);
+	}
+	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 1001, &s.err), 1);
+	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 6000, true, &s.err), -EBUSY);
+	CU_ASSERT_TRUE(s.err.is_full && strstr(s.err.text, "hold or pin it"));
+	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 6000, false, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 1001, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 1000, &s.err), 1);
 	scene_end(&s);
 }
 
@@ -1334,6 +1370,7 @@ static const struct fm_test tests[] = {
 	{"damaged state is absent", test_damaged_state},
 	{"a start opens nothing of what is staged", test_load_opens_no_data},
 	{"who is allowed may read, and nobody else", test_rights},
+	{"a node that names many takes nobody's right to what he needs", test_rights_and_nodes},
 	{"old and new files are matched in the order of a manifest", test_reuse_order},
 	{"a new version takes what is the same", test_reuse},
 	{"but nothing that is not what the manifest says", test_reuse_of_damaged},

@@ -75,7 +75,7 @@ static void use(struct worker *w, uint64_t id)
 		w->failed += access(path, F_OK) < 0;
 	if (fm_cache_pin(w->s->c, id, who.uid, &w->err) == 0)
 		w->failed += fm_cache_unpin(w->s->c, id, who.uid, false, &w->err) < 0;
-	(void)fm_cache_allow_user(w->s->c, id, who.uid, &w->err);
+	(void)fm_cache_allow_user(w->s->c, id, who.uid, false, &w->err);
 	fm_cache_release(w->s->c, hold);
 }
 
