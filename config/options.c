@@ -160,9 +160,10 @@ const struct fm_option fm_options[] = {
 	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0",
 	  NULL, false,
 	  "How much one user may hold and pin; what would be more is not fetched for him. What "
-	  "several need counts in full for each of them. What other nodes hold and pin in his "
-	  "name is counted separately: together with what he has here it may not be more than "
-	  "this, and it leaves what he may have here as it is. 0: no limit" },
+	  "several need counts in full for each of them, and 4 KiB for each file and directory. "
+	  "What other nodes hold and pin in his name is counted separately: together with what "
+	  "he has here it may not be more than this, and it leaves what he may have here as it "
+	  "is. That goes for their root, too. 0: no limit" },
 	{ "staging.peers", FM_OPTION_NODES, AT(staging.peers), 0, FM_CONFIG_NODES_MAX, "", NULL,
 	  false,
 	  "Nodes that may have this node stage what they name (fmove stage --nodes), and that it "

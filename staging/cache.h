@@ -76,8 +76,8 @@ struct fm_cache_opts {
 	unsigned high;	       /* percent of it: above that, what nobody needs goes ... */
 	unsigned low;	       /* ... until this much is left */
 	uint64_t grace_ns;     /* what was asked for within that time stays */
-	/* bytes that one user may hold and pin here; from other nodes as much, with what he has
-	 * here; 0: no limit */
+	/* bytes that one user may hold and pin here, with a block for each file; from other nodes
+	 * as much, with what he has here; 0: no limit */
 	uint64_t user_quota;
 	const struct fm_cache_clock *clock; /* NULL: the real one */
 };
@@ -228,17 +228,10 @@ int fm_cache_unpin_node(struct fm_cache *cache, uint64_t id, const char *node, u
 uint64_t fm_cache_find_pinned(struct fm_cache *cache, const char *name, uid_t uid);
 
 /*
- * The bytes that a user holds and pins, here and from other nodes; each dataset counts in full.
- * Never waits.
+ * The bytes that a user holds and pins, here and from other nodes; each dataset counts in full,
+ * with a block for each of its files, as for the cache's size. Never waits.
  */
 uint64_t fm_cache_charged(struct fm_cache *cache, uid_t uid);
-
-/*
- * For what he does here. -EDQUOT: with so much more, of a dataset of that name, he has more than
- * his quota. Never waits.
- */
-int fm_cache_check_quota(struct fm_cache *cache, uid_t uid, const char *name, uint64_t bytes,
-			 struct fm_err *err);
 
 /* ---- how it comes ---- */
 
@@ -251,6 +244,13 @@ struct fm_cache_plan {
 	unsigned extents;
 	unsigned cost; /* to fetch a byte of it again, relative to others; at least 1 */
 };
+
+/*
+ * -EDQUOT: with this one, of which name, bytes and files count, the user has more than his quota
+ * here; is_elsewhere: than what another node may hold and pin for him. Never waits.
+ */
+int fm_cache_check_quota(struct fm_cache *cache, uid_t uid, bool is_elsewhere,
+			 const struct fm_cache_plan *plan, struct fm_err *err);
 
 /*
  * Room for it is set aside, for which others go if need be, and its directory is made; or the

@@ -324,9 +324,9 @@ static int drop_one(struct fm_cache *c, uint64_t id, bool is_of_node, uid_t *use
 }
 
 /*
- * A node may name any users. So those that one names get no more than half of the places, and
- * nobody's who needs his; users of this node get those of all who need theirs for another node
- * only.
+ * A node may name any users. So those that one names get a new place while half of them are free,
+ * and then nobody's who needs his; a user of this node gets also that of one who needs his for
+ * another node only.
  */
 static int add_user(struct fm_cache *c, uint64_t id, int dir, uid_t uid, bool is_of_node)
 {

@@ -179,6 +179,12 @@ bool fm_cache_is_charged(const struct fm_cache_entry *e, uid_t uid, bool is_any)
 	return false;
 }
 
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+/* What the cache charges for them, so that many small files are not free. */
 static uint64_t charged(struct fm_cache *c, uid_t uid, bool is_any)
 {
 	uint64_t sum = 0;
@@ -187,7 +193,7 @@ static uint64_t charged(struct fm_cache *c, uid_t uid, bool is_any)
 		const struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
 
 		if (fm_cache_is_charged(e, uid, is_any))
-			sum = sum + e->set.bytes < sum ? UINT64_MAX : sum + e->set.bytes;
+			sum = plus(sum, fm_cache_room_of(&e->set));
 	}
 	return sum;
 }
@@ -223,18 +229,20 @@ int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_
 {
 	if (fm_cache_is_charged(e, uid, is_elsewhere) || (uid == 0 && !is_elsewhere))
 		return 0;
-	return check_quota(c, uid, is_elsewhere, e->set.name, e->set.bytes, err);
+	return check_quota(c, uid, is_elsewhere, e->set.name, fm_cache_room_of(&e->set), err);
 }
 
-int fm_cache_check_quota(struct fm_cache *c, uid_t uid, const char *name, uint64_t bytes,
-			 struct fm_err *err)
+int fm_cache_check_quota(struct fm_cache *c, uid_t uid, bool is_elsewhere,
+			 const struct fm_cache_plan *plan, struct fm_err *err)
 {
+	uint64_t files = plan->files > UINT64_MAX / FM_CACHE_BLOCK ? UINT64_MAX
+								   : plan->files * FM_CACHE_BLOCK;
 	int ret;
 
-	if (uid == 0)
+	if (uid == 0 && !is_elsewhere)
 		return 0;
 	pthread_mutex_lock(&c->lock);
-	ret = check_quota(c, uid, false, name, bytes, err);
+	ret = check_quota(c, uid, is_elsewhere, plan->name, plus(plan->bytes, files), err);
 	pthread_mutex_unlock(&c->lock);
 	return ret;
 }
@@ -254,7 +262,7 @@ static bool is_pinned_by(const struct fm_cache_use *use, const struct pinner *wh
 
 /* What a node pins in the names of its users, and what all nodes do. */
 struct far_sums {
-	uint64_t of_node, of_all; /* bytes */
+	uint64_t of_node, of_all; /* bytes that the cache charges for it */
 	unsigned pins, here;	  /* of that node: in all, and of this dataset */
 };
 
@@ -265,27 +273,45 @@ static void add_far(struct far_sums *sums, const struct fm_cache_entry *e, const
 	for (unsigned i = 0; i < e->use.far_count; i++)
 		pins += strcmp(e->use.far[i].node, node) == 0;
 	sums->pins += pins;
-	sums->of_node += pins > 0 ? e->set.bytes : 0;
-	sums->of_all += e->use.far_count > 0 ? e->set.bytes : 0;
+	sums->of_node += pins > 0 ? fm_cache_room_of(&e->set) : 0;
+	sums->of_all += e->use.far_count > 0 ? fm_cache_room_of(&e->set) : 0;
 }
 
 /*
  * The rule of base/share.h, for bytes: other nodes pin at most seven eighths of the cache, and one
  * of them at most seven times what it leaves of that. The first one may have three quarters.
  */
-static bool have_far_room(const struct fm_cache *c, const struct far_sums *has, uint64_t bytes)
+static bool have_far_room(const struct fm_cache *c, const struct far_sums *then)
 {
 	uint64_t total = c->o.size / 8 * 7;
 
-	if (has->of_all > total || bytes > total - has->of_all)
-		return false;
-	return (has->of_node + bytes) / 7 <= total - has->of_all - bytes;
+	return then->of_all <= total && then->of_node / 7 <= total - then->of_all;
 }
 
+static int too_many_far(const struct fm_cache *c, const struct fm_cache_entry *e, const char *node,
+			const struct far_sums *here, struct fm_err *err)
+{
+	return fm_err_full(err, "cache %.200s: %u pins of %s are for users of %s, and %u for those "
+			   "of all other nodes, which is the most: unpin it there, or pin it on "
+			   "this node", c->directory, here->pins, e->set.name, node,
+			   e->use.far_count - here->pins);
+}
+
+static int no_far_room(const struct fm_cache *c, const struct fm_cache_entry *e, const char *node,
+		       const struct far_sums *has, struct fm_err *err)
+{
+	return fm_err_full(err, "cache %.200s: %s pins %" PRIu64 " MiB here, all nodes but this "
+			   "one %" PRIu64 " MiB together, and %s has %" PRIu64 " MiB, which would "
+			   "leave too little for this node: unpin something there, or pin it on "
+			   "this node", c->directory, node, has->of_node >> 20, has->of_all >> 20,
+			   e->set.name, fm_cache_room_of(&e->set) >> 20);
+}
+
+/* What another node pins already is charged to this one, too, and counts once for all of them. */
 static int check_far(struct fm_cache *c, const struct fm_cache_entry *e, const char *node,
 		     struct fm_err *err)
 {
-	struct far_sums has = { 0 }, here = { 0 };
+	struct far_sums has = { 0 }, here = { 0 }, then;
 
 	fm_list_each (at, next, &c->entries)
 		add_far(&has, fm_container_of(at, struct fm_cache_entry, at), node);
@@ -294,17 +320,13 @@ static int check_far(struct fm_cache *c, const struct fm_cache_entry *e, const c
 		return fm_err_full(err, "cache %.200s: %s has %d pins here, which is the most of "
 				   "one node", c->directory, node, FM_CACHE_NODE_PINS_MAX);
 	if (here.pins >= FM_CACHE_FAR_PINS_MAX / 2 || e->use.far_count == FM_CACHE_FAR_PINS_MAX)
-		return fm_err_full(err, "cache %.200s: %u pins of %s are for users of %s, and %u "
-				   "for all other nodes, which is the most: unpin it there, or pin "
-				   "it on this node", c->directory, here.pins, e->set.name, node,
-				   e->use.far_count);
-	if (here.pins > 0 || have_far_room(c, &has, here.of_all > 0 ? 0 : e->set.bytes))
+		return too_many_far(c, e, node, &here, err);
+	if (here.pins > 0)
 		return 0;
-	return fm_err_full(err, "cache %.200s: %s pins %" PRIu64 " MiB here, all other nodes %"
-			   PRIu64 " MiB, and %s has %" PRIu64 " MiB, which would leave too little "
-			   "for this node: unpin something there, or pin it on this node",
-			   c->directory, node, has.of_node >> 20, has.of_all >> 20, e->set.name,
-			   e->set.bytes >> 20);
+	then = has;
+	then.of_node += fm_cache_room_of(&e->set);
+	then.of_all += here.of_all > 0 ? 0 : fm_cache_room_of(&e->set);
+	return have_far_room(c, &then) ? 0 : no_far_room(c, e, node, &has, err);
 }
 
 static int add_near(struct fm_cache *c, struct fm_cache_entry *e, uid_t uid, struct fm_err *err)

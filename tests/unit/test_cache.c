@@ -739,12 +739,12 @@ static void test_pins_and_quota(void)
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, a, 1000, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, a, 1000, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, a, &who, &hold, &s.err), 0); /* charged once */
-	CU_ASSERT_EQUAL(fm_cache_charged(s.c, 1000), 20 * MIB);
+	CU_ASSERT_EQUAL(fm_cache_charged(s.c, 1000), 20 * MIB + 4 * 4096);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1000, &s.err), -EDQUOT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "user_quota"));
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &who, &hold, &s.err), -EDQUOT);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, a, 1001, &s.err), 0); /* each in full */
-	CU_ASSERT_EQUAL(fm_cache_charged(s.c, 1001), 20 * MIB);
+	CU_ASSERT_EQUAL(fm_cache_charged(s.c, 1001), 20 * MIB + 4 * 4096);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 0, &s.err), 0);
 	scene_reopen(&s);
 	CU_ASSERT_TRUE(fm_cache_look(s.c, a, &info) && info.pins == 2);
@@ -796,6 +796,7 @@ static void test_quota_and_nodes(void)
 {
 	struct scene s;
 	const struct fm_cache_holder here = {.uid = 1000}, far = {.uid = 1001, .node = "n1"};
+	struct fm_cache_plan left = {.name = "c", .bytes = 5 * MIB - 8 * 4096, .files = 4};
 	uint64_t a, b, hold;
 
 	scene_new(&s, "/dev/shm");
@@ -809,8 +810,14 @@ static void test_quota_and_nodes(void)
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &here, &hold, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, a, &far, &hold, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1001, &s.err), 0);
-	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 1001, "c", 5 * MIB, &s.err), 0);
-	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 1001, "c", 6 * MIB, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 1001, false, &left, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 1001, true, &left, &s.err), -EDQUOT);
+	left.files++;
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 1001, false, &left, &s.err), -EDQUOT);
+	left.files = UINT64_MAX / 2;
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 1001, false, &left, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 0, false, &left, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 0, true, &left, &s.err), -EDQUOT);
 	/* What he has here counts there. */
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1002, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n1", 1002, &s.err), -EDQUOT);
@@ -820,6 +827,8 @@ static void test_quota_and_nodes(void)
 static void test_bytes_of_a_node(void)
 {
 	struct scene s;
+	struct fm_cache_plan small = scene_plan(5, 1);
+	struct fm_cache_fetch *f;
 	uint64_t a, b, c, d;
 
 	scene_new(&s, "/dev/shm"); /* 100 MiB: 87 for nodes, of which the first has 76 */
@@ -835,7 +844,17 @@ static void test_bytes_of_a_node(void)
 	CU_ASSERT_TRUE(s.err.is_full && strstr(s.err.text, "n1 pins 70 MiB here"));
 	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, c, "n2", 1000, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, d, "n3", 1000, &s.err), -EBUSY);
-	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, c, "n3", 1000, &s.err), 0); /* takes no more */
+	/* What another one pins already takes no more, but counts against his part, too. */
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, c, "n3", 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n3", 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n3", 1001, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, b, "n3", 1000, &s.err), -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "n3 pins 50 MiB here, all nodes but this one"));
+	/* Files without bytes are charged as the cache does. */
+	small.files = 2000;
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &small, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, fm_cache_fetch_id(f), "n2", 1000, &s.err), -EBUSY);
+	fm_cache_fetch_close(f);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, d, 1000, &s.err), 0);
 	scene_end(&s);
 }
@@ -853,6 +872,8 @@ static void test_number_of_a_node(void)
 		for (unsigned u = 0; u < each; u++)
 			CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, id, "n1", 1000 + u, &s.err), 0);
 		CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, id, "n1", 999, &s.err), -EBUSY);
+		CU_ASSERT_TRUE(i == full - 1 ||
+			       strstr(s.err.text, "users of n1, and 0 for those of all"));
 	}
 	id = scene_stage(&s, full + 1, 4096);
 	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, id, "n1", 1000, &s.err), -EBUSY);
