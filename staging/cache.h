@@ -224,8 +224,12 @@ int fm_cache_unpin(struct fm_cache *cache, uint64_t id, uid_t uid, bool is_all, 
 int fm_cache_unpin_node(struct fm_cache *cache, uint64_t id, const char *node, uid_t uid,
 			struct fm_err *err);
 
-/* A dataset of that name or source that the user pins; 0: there is none. */
-uint64_t fm_cache_find_pinned(struct fm_cache *cache, const char *name, uid_t uid);
+/*
+ * A dataset of that name or source that the user pins: node NULL: here, or if he pins none here,
+ * from any other node; else from that node. 0: there is none.
+ */
+uint64_t fm_cache_find_pinned(struct fm_cache *cache, const char *name, uid_t uid,
+			      const char *node);
 
 /*
  * The bytes that a user holds and pins, here and from other nodes; each dataset counts in full,

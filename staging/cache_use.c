@@ -501,18 +501,32 @@ static int unpin(struct fm_cache *c, uint64_t id, const struct pinner *who, enum
 	return 0;
 }
 
-uint64_t fm_cache_find_pinned(struct fm_cache *c, const char *name, uid_t uid)
+/* Under the lock. is_here: among his pins of this node; else of that one, NULL: of any other. */
+static uint64_t find_pinned(struct fm_cache *c, const char *name, uid_t uid, bool is_here,
+			    const char *node)
+{
+	uint64_t id = 0;
+
+	fm_list_each (at, next, &c->entries) {
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+		int i = is_here ? find_pin(&e->use, uid) : find_far(&e->use, uid, node);
+
+		if (i >= 0 &&
+		    (strcmp(e->set.name, name) == 0 || strcmp(e->set.source, name) == 0))
+			id = e->set.id;
+	}
+	return id;
+}
+
+uint64_t fm_cache_find_pinned(struct fm_cache *c, const char *name, uid_t uid, const char *node)
 {
 	uint64_t id = 0;
 
 	pthread_mutex_lock(&c->lock);
-	fm_list_each (at, next, &c->entries) {
-		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
-
-		if ((find_pin(&e->use, uid) >= 0 || find_far(&e->use, uid, NULL) >= 0) &&
-		    (strcmp(e->set.name, name) == 0 || strcmp(e->set.source, name) == 0))
-			id = e->set.id;
-	}
+	if (!node)
+		id = find_pinned(c, name, uid, true, NULL);
+	if (id == 0)
+		id = find_pinned(c, name, uid, false, node);
 	pthread_mutex_unlock(&c->lock);
 	return id;
 }

@@ -103,10 +103,10 @@ int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, bool 
 }
 
 int fm_stage_find_to(enum fm_stage_verb verb, struct fm_cache *cache, const char *name, uid_t uid,
-		     bool is_here, uint64_t *id, struct fm_err *err)
+		     const char *node, uint64_t *id, struct fm_err *err)
 {
-	*id = verb == FM_STAGE_UNPIN ? fm_cache_find_pinned(cache, name, uid) : 0;
-	return *id ? 0 : fm_stage_find_his(cache, name, uid, is_here, id, err);
+	*id = verb == FM_STAGE_UNPIN ? fm_cache_find_pinned(cache, name, uid, node) : 0;
+	return *id ? 0 : fm_stage_find_his(cache, name, uid, !node, id, err);
 }
 
 static void change_run(struct fm_work *work)
@@ -114,7 +114,7 @@ static void change_run(struct fm_work *work)
 	struct change *c = fm_container_of(work, struct change, work);
 	uint64_t id;
 
-	if (fm_stage_find_to(c->verb->there, c->cache, c->name, c->uid, true, &id, &c->err) < 0)
+	if (fm_stage_find_to(c->verb->there, c->cache, c->name, c->uid, NULL, &id, &c->err) < 0)
 		return;
 	if (c->is_dry)
 		(void)fm_cache_try_discard(c->cache, id, &c->bytes, &c->err);

@@ -32,11 +32,11 @@ int fm_stage_api_stager(struct fm_api_tasks *tasks, struct fm_stager **out, stru
 int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, bool is_here,
 		      uint64_t *id, struct fm_err *err);
 /*
- * The same for a verb: to unpin rather the one of that name that he pins, which he may have asked
- * for together with somebody who staged it.
+ * The same for a verb, of a user of that node; NULL: of this one. To unpin rather the one of that
+ * name that he pins from there, which he may have asked for together with somebody who staged it.
  */
 int fm_stage_find_to(enum fm_stage_verb verb, struct fm_cache *cache, const char *name, uid_t uid,
-		     bool is_here, uint64_t *id, struct fm_err *err);
+		     const char *node, uint64_t *id, struct fm_err *err);
 
 /* A name and a source, every byte escaped as six, a path likewise, and the rest. */
 #define FM_STAGE_API_DATASET_MAX                                                                   \

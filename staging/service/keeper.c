@@ -256,7 +256,7 @@ static void find_run(struct fm_work *work)
 	struct order *o = fm_container_of(work, struct order, work);
 	struct fm_err err;
 
-	if (fm_stage_find_to(o->keep.verb, o->keeper->o.cache, o->keep.name, o->keep.uid, false,
+	if (fm_stage_find_to(o->keep.verb, o->keeper->o.cache, o->keep.name, o->keep.uid, o->peer,
 			     &o->id, &err) < 0)
 		(void)fm_err_set(&o->err, -ENOENT,
 				 "no dataset that user %u staged on %s is called \"%.100s\"",

@@ -544,7 +544,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	a->is_old = id || a->together || fm_stage_runs_doing(&a->s->runs, &key);
 	a->waiter.ended = run_ended;
 	/* What he may not hold would come for nothing, and in the place of others'. */
-	ret = fm_cache_check_quota(a->s->cache, a->uid, false, &charge, &err);
+	ret = fm_cache_check_quota(a->s->cache, a->uid, a->is_invited, &charge, &err);
 	if (ret == 0)
 		ret = fm_stage_run_join(&a->s->runs, &plan, &a->waiter, &a->run, &err);
 	if (ret == 0)

@@ -79,9 +79,16 @@ no 1 'n3: no dataset that user .* staged on n3 is called "hers"' fmove unstage -
 no 1 'n3: no dataset that user .* staged on n3 is called "hers"' fmove pin --nodes n3 hers
 at 3 datasets --quiet | grep -qx hers || bad "root of n1 removed what nobody staged at n3"
 
-# A node that does not keep it counts as one that failed: a quota, which root of another node has, too.
+# Root of another node has a quota, too: what it may not hold there does not come there.
 truncate -s 60000000 "$(store 2)/other/f"
 settled fmove stage --pin --nodes n1,n3 n2:s/other
-[ $? -eq 3 ] && grep -q 'n3: failed: it is there, but not held: .*user_quota' err || bad "over its quota: $(cat err)"
+[ $? -eq 3 ] && grep -q 'n3: failed: .*other has 57 MiB.*user_quota' err || bad "over its quota: $(cat err)"
+large_at_3() { at 3 datasets | grep -q '^ready .* 60.0 MB .* other '; }
+large_at_3 && bad "what n3 may not hold came: $(at 3 datasets)"
+# A node that has it and does not keep it counts as one that failed.
+ok at 3 stage --detach n2:s/other
+await large_at_3 || bad "n3 has not got it: $(at 3 datasets)"
+settled fmove stage --pin --nodes n1,n3 n2:s/other
+[ $? -eq 3 ] && grep -q 'n3: failed: it is there, but not held: .*user_quota' err || bad "over its quota, and there: $(cat err)"
 ok settled fmove stage --nodes n1,n3 --detach n2:s/other
 exit

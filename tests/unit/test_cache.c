@@ -782,13 +782,37 @@ static void test_pins_of_a_node(void)
 	CU_ASSERT_TRUE(fm_cache_look(s.c, a, &info) && info.pins == 2);
 	CU_ASSERT_EQUAL(fm_cache_discard(s.c, a, &s.err), -EBUSY);
 	/* He himself, here, takes away all of his. */
-	CU_ASSERT_EQUAL(fm_cache_find_pinned(s.c, info.name, 1000), a);
+	CU_ASSERT_EQUAL(fm_cache_find_pinned(s.c, info.name, 1000, NULL), a);
 	CU_ASSERT_EQUAL(fm_cache_unpin(s.c, a, 1000, false, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n2", 1000, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_discard(s.c, a, &s.err), -EBUSY);
-	CU_ASSERT_EQUAL(fm_cache_find_pinned(s.c, info.name, 1000), a);
+	CU_ASSERT_EQUAL(fm_cache_find_pinned(s.c, info.name, 1000, NULL), a);
 	CU_ASSERT_EQUAL(fm_cache_unpin(s.c, a, 0, true, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_discard(s.c, a, &s.err), 0);
+	scene_end(&s);
+}
+
+/* Of several versions by one name each finds what was pinned from where he asks. */
+static void test_find_pinned(void)
+{
+	const char *name = "rosa:data/set";
+	struct scene s;
+	uint64_t a, b, c;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	a = scene_stage(&s, 1, MIB);
+	b = scene_stage(&s, 2, MIB);
+	c = scene_stage(&s, 3, MIB);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n1", 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, c, "n2", 1000, &s.err), 0);
+	CU_ASSERT_NOT_EQUAL(fm_cache_find_pinned(s.c, name, 1000, NULL), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_find_pinned(s.c, name, 1000, NULL), b);
+	CU_ASSERT_EQUAL(fm_cache_find_pinned(s.c, name, 1000, "n1"), a);
+	CU_ASSERT_EQUAL(fm_cache_find_pinned(s.c, name, 1000, "n2"), c);
+	CU_ASSERT_EQUAL(fm_cache_find_pinned(s.c, name, 1000, "n3"), 0);
+	CU_ASSERT_EQUAL(fm_cache_find_pinned(s.c, name, 1001, NULL), 0);
 	scene_end(&s);
 }
 
@@ -1383,6 +1407,7 @@ static const struct fm_test tests[] = {
 	{"holds have a limit for each user and in all", test_too_many_holds},
 	{"pins are charged to each who pins, and are kept", test_pins_and_quota},
 	{"what a node pins for a user only it and he himself take away", test_pins_of_a_node},
+	{"by name a pin is found from where it was asked for", test_find_pinned},
 	{"what a node says of a user takes nothing from him here", test_quota_and_nodes},
 	{"what nodes pin leaves room for others, and for this one", test_bytes_of_a_node},
 	{"pins of a node have a limit, and leave this node's alone", test_number_of_a_node},
