@@ -35,7 +35,7 @@ struct fm_cache_fetch;
 
 #define FM_CACHE_DATASETS_MAX	4096
 #define FM_CACHE_HOLDS_MAX	4096
-#define FM_CACHE_USER_HOLDS_MAX 1024 /* of one user */
+#define FM_CACHE_USER_HOLDS_MAX 1024 /* of one user; for other nodes as many, less those here */
 #define FM_CACHE_ROOT_HOLDS	256  /* for root alone */
 #define FM_CACHE_NODE_HOLDS_MAX 512  /* for one other node */
 #define FM_CACHE_NODE_PINS_MAX	256  /* of one other node */

@@ -106,7 +106,8 @@ static struct fm_cache_hold *find_hold(struct fm_cache *c, uint64_t number)
 	return NULL;
 }
 
-/* Counts the holds of the same user, and those for the same node. */
+/* Counts the holds of the same user, of this node only if it is one of this node; and those for the
+ * same node. */
 static void count_like(struct fm_cache *c, const struct fm_cache_hold_record *record,
 		       unsigned *of_user, unsigned *of_node)
 {
@@ -118,7 +119,8 @@ static void count_like(struct fm_cache *c, const struct fm_cache_hold_record *re
 			const struct fm_cache_hold *h =
 				fm_container_of(in, struct fm_cache_hold, at);
 
-			*of_user += h->record.uid == record->uid;
+			*of_user += h->record.uid == record->uid &&
+				    (record->node[0] || !h->record.node[0]);
 			*of_node += strcmp(h->record.node, record->node) == 0;
 		}
 	}

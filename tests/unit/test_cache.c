@@ -657,6 +657,30 @@ static void test_limits_of_a_node(void)
 	scene_end(&s);
 }
 
+/* Other nodes' holds in the name of a user are not among those that he may have here. */
+static void test_number_of_a_user(void)
+{
+	struct scene s;
+	struct fm_cache_holder far = {.uid = 1000}, here = {.uid = 1000};
+	unsigned count = 0;
+	uint64_t a, hold;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	a = scene_stage(&s, 1, 4096);
+	for (; far.theirs < FM_CACHE_USER_HOLDS_MAX; far.theirs++) {
+		(void)snprintf(far.node, sizeof(far.node), "n%u", (unsigned)far.theirs / 512);
+		CU_ASSERT_EQUAL(fm_cache_hold(s.c, a, &far, &hold, &s.err), 0);
+	}
+	(void)strcpy(far.node, "n9");
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, a, &far, &hold, &s.err), -EBUSY);
+	while (fm_cache_hold(s.c, a, &here, &hold, &s.err) == 0)
+		count++;
+	CU_ASSERT_EQUAL(count, FM_CACHE_USER_HOLDS_MAX);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "the most of one user"));
+	scene_end(&s);
+}
+
 static bool does_afar_live;
 
 static void take_afar(void *ctx, const struct fm_cache_afar_record *record, int pidfd)
@@ -1403,6 +1427,7 @@ static const struct fm_test tests[] = {
 	{"a hold for another node lasts as long as that says so, and 600 s", test_hold_for_a_node},
 	{"a node ends its own holds only", test_release_for_a_node},
 	{"holds for another node have a limit, and its root a quota", test_limits_of_a_node},
+	{"nodes' holds in the name of a user are none of his here", test_number_of_a_user},
 	{"a hold on other nodes is known over a restart", test_hold_afar},
 	{"holds have a limit for each user and in all", test_too_many_holds},
 	{"pins are charged to each who pins, and are kept", test_pins_and_quota},
