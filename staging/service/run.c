@@ -44,7 +44,7 @@ struct fm_stage_run {
 	size_t path_len;
 	uid_t uid;
 	gid_t gid;
-	bool is_invited;
+	char peer[FM_WIRE_NAME_MAX + 1];	/* "": he asked here */
 	const char *phase;
 	struct fm_work work;
 	struct fm_queue_watch watch;
@@ -121,7 +121,9 @@ static void closed(struct fm_work *work)
 static void submit(struct fm_stage_run *r, void (*run)(struct fm_work *w),
 		   void (*done)(struct fm_work *w))
 {
-	r->work = (struct fm_work){ .run = run, .done = done, .who = fm_share_user(r->uid) };
+	r->work = (struct fm_work){ .run = run, .done = done, .user = r->uid,
+				    .who = r->peer[0] ? fm_share_name(r->peer)
+						      : fm_share_user(r->uid) };
 	fm_worker_submit(r->runs->o.worker, &r->work, r->runs->o.loop);
 }
 
@@ -560,7 +562,7 @@ static void prepare(struct fm_work *work)
 	if (ret < 0)
 		return;
 	r->id = fm_cache_fetch_id(r->fetch);
-	if (fm_cache_allow_user(r->runs->cache, r->id, r->uid, r->is_invited, &r->err) < 0)
+	if (fm_cache_allow_user(r->runs->cache, r->id, r->uid, r->peer[0], &r->err) < 0)
 		return;
 	r->is_there = is_there(r);
 	if (!r->is_there && !r->together && !(r->from && r->totals.is_file))
@@ -660,7 +662,7 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 	r->totals = *plan->totals;
 	r->key = *plan->key;
 	r->uid = plan->uid;
-	r->is_invited = plan->is_invited;
+	(void)snprintf(r->peer, sizeof(r->peer), "%s", plan->peer ? plan->peer : "");
 	r->gid = plan->gid;
 	r->is_hub = plan->is_hub;
 	r->draft = draft;

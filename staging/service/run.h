@@ -32,7 +32,7 @@ struct fm_stage_plan {
 	int draft;			/* of its manifest (offered.h); -1: none. Copied */
 	uid_t uid;
 	gid_t gid;
-	bool is_invited;		/* another node said who asked */
+	const char *peer;		/* the node that said so; NULL: he asked here. Copied */
 	bool is_hub;			/* path is a commit of a hub's repository: hub.h */
 	struct fm_together *together;	/* by which it comes; NULL: from the source alone */
 	bool is_alone;			/* if they do not, it may */

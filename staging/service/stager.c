@@ -60,7 +60,8 @@ struct fm_stage_ask {
 	/* What the other nodes that have it then are asked for; so many have no answer yet: */
 	struct fm_afar_ask *held, *pinned, *shown;
 	unsigned keeping;
-	bool is_invited;		/* by a run, which is told how it ended */
+	bool is_invited;		/* by a run, which is told how it ended ... */
+	char peer[FM_WIRE_NAME_MAX + 1];	/* ... and is this one's; "": a user's here */
 	struct fm_retry retry;		/* then */
 	struct fm_timer again;
 	uint64_t id;			/* of the dataset */
@@ -105,6 +106,19 @@ struct fm_stager {
 	bool is_stopping;
 	atomic_bool is_cancelled;	/* the same, for the worker */
 };
+
+/* Whose threads it takes: what a peer asks for in the name of a user takes none of his. */
+static struct fm_share_id share_of(const struct fm_stage_ask *a)
+{
+	return a->peer[0] ? fm_share_name(a->peer) : fm_share_user(a->uid);
+}
+
+static void submit(struct fm_stage_ask *a, void (*run)(struct fm_work *work),
+		   void (*done)(struct fm_work *work))
+{
+	a->work = (struct fm_work){ .run = run, .done = done, .who = share_of(a), .user = a->uid };
+	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+}
 
 /* ---- the end of one ---- */
 
@@ -337,9 +351,7 @@ static void take(struct fm_stage_ask *a, uint64_t id)
 	a->id = id;
 	if (!a->from)	/* whose rules count here, whichever node was asked */
 		a->from = fm_engine_store_shared(a->s->o.engine, a->shared);
-	a->work = (struct fm_work){ .run = hold_run, .done = hold_done,
-				    .who = fm_share_user(a->uid) };
-	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+	submit(a, hold_run, hold_done);
 }
 
 static void reread(struct fm_stage_ask *a);
@@ -395,9 +407,7 @@ static void fail_listing(struct fm_stage_ask *a, const struct fm_err *why)
 		end_ask(a);
 		return;
 	}
-	a->work = (struct fm_work){ .run = refused_run, .done = refused_done,
-				    .who = fm_share_user(a->uid) };
-	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+	submit(a, refused_run, refused_done);
 }
 
 static bool is_alone(const struct fm_stage_ask *a, const struct fm_cache_key *key)
@@ -498,7 +508,8 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	struct fm_stage_plan plan = { .node = a->node, .store = a->store, .path = a->path,
 				      .path_len = a->path_len, .name = a->name, .source = source,
 				      .key = &key, .totals = &a->totals, .draft = a->draft,
-				      .uid = a->uid, .gid = a->gid, .is_invited = a->is_invited,
+				      .uid = a->uid, .gid = a->gid,
+				      .peer = a->peer[0] ? a->peer : NULL,
 				      .is_hub = a->is_hub };
 	const struct fm_cache_plan charge = { .name = a->name, .bytes = a->totals.bytes,
 					      .files = a->totals.entries };
@@ -601,9 +612,7 @@ static void listed(struct fm_queue_watch *watch, const struct fm_job_result *res
 			fail_listing(a, &result->err);
 		return;
 	}
-	a->work = (struct fm_work){ .run = list_run, .done = list_done,
-				    .who = fm_share_user(a->uid) };
-	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+	submit(a, list_run, list_done);
 }
 
 static const struct fm_queue_events listing_events = { .done = listed };
@@ -634,16 +643,14 @@ static int list_local(struct fm_stage_ask *a, struct fm_err *err)
 		ret = open_own(a, err);
 	if (ret < 0)
 		return ret;
-	a->work = (struct fm_work){ .run = list_local_run, .done = list_done,
-				    .who = fm_share_user(a->uid) };
-	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+	submit(a, list_local_run, list_done);
 	return 0;
 }
 
 static int list(struct fm_stage_ask *a, struct fm_err *err)
 {
 	struct fm_tree_file_opts file = { .threads = fm_tree_file_threads(),
-					  .who = fm_share_user(a->uid) };
+					  .who = share_of(a) };
 	struct fm_queue_opts o = {
 		.job = { .node = a->node, .store = a->store, .path = a->path,
 			 .path_len = a->path_len, .who = { NULL, a->uid, a->gid }, .is_dry = true,
@@ -735,12 +742,6 @@ static void crc_local_run(struct fm_work *work)
 		compare_file_run(work);
 }
 
-static void submit_reread(struct fm_stage_ask *a, void (*run)(struct fm_work *work))
-{
-	a->work = (struct fm_work){ .run = run, .done = list_done, .who = fm_share_user(a->uid) };
-	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
-}
-
 static void came(struct fm_queue_watch *watch, const struct fm_job_result *result)
 {
 	struct fm_stage_ask *a = fm_container_of(watch, struct fm_stage_ask, watch);
@@ -751,7 +752,7 @@ static void came(struct fm_queue_watch *watch, const struct fm_job_result *resul
 	}
 	a->attr = result->attr;
 	a->crc = result->crc;
-	submit_reread(a, compare_file_run);
+	submit(a, compare_file_run, list_done);
 }
 
 /* Gets the CRC of a file of another node: the file is sent here, and its bytes are thrown away. */
@@ -792,7 +793,7 @@ static void reread(struct fm_stage_ask *a)
 	else if (ret == 0 && !is_own)
 		ret = crc_of_file(a, &err);
 	else if (ret == 0 && (ret = open_own(a, &err)) == 0)
-		submit_reread(a, crc_local_run);
+		submit(a, crc_local_run, list_done);
 	if (ret < 0)
 		fail_ask(a, &err);
 }
@@ -831,13 +832,6 @@ static void find_here(struct fm_work *work)
 	free(ids);
 }
 
-static void submit_find(struct fm_stage_ask *a, void (*done)(struct fm_work *work))
-{
-	a->work = (struct fm_work){ .run = find_here, .done = done,
-				    .who = fm_share_user(a->uid) };
-	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
-}
-
 /*
  * The source cannot be reached. The error mentions the copy that is here, if the user may use it.
  */
@@ -858,7 +852,7 @@ static void fail_look(struct fm_stage_ask *a, const struct fm_err *why)
 		return;
 	a->result.err = *why;
 	if (fm_api_exit(why->code) == FM_EXIT_UNREACHABLE && !a->s->is_stopping)
-		submit_find(a, unreachable);
+		submit(a, find_here, unreachable);
 	else
 		fail_listing(a, why);
 }
@@ -924,7 +918,7 @@ static void take_look(struct fm_stage_ask *a, const struct fm_request_result *re
 		return;
 	}
 	a->result.check = FM_STAGE_BY_SEAL;
-	submit_find(a, found_sealed);
+	submit(a, find_here, found_sealed);
 }
 
 static void looked(void *ctx, const struct fm_request_result *result)
@@ -992,7 +986,7 @@ static int trust(struct fm_stage_ask *a)
 		take_shared(a, own->store->shared);
 		fm_engine_store_put(own);
 	}
-	submit_find(a, found_here);
+	submit(a, find_here, found_here);
 	return 0;
 }
 
@@ -1019,6 +1013,7 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	a->s = s;
 	a->uid = r->who.uid;
 	a->gid = r->who.gid;
+	(void)snprintf(a->peer, sizeof(a->peer), "%s", r->who.peer ? r->who.peer : "");
 	a->pid = r->pid;
 	a->is_pinned = r->is_pinned;
 	a->check = r->check;
@@ -1038,6 +1033,11 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	return a;
 }
 
+static struct fm_share_id asker_of(const struct fm_stage_request *r)
+{
+	return r->who.peer ? fm_share_name(r->who.peer) : fm_share_user(r->who.uid);
+}
+
 int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 		  void (*done)(void *ctx, const struct fm_stage_result *result), void *ctx,
 		  struct fm_stage_ask **out, struct fm_err *err)
@@ -1050,7 +1050,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 	if (ret == 0 && r->path_len > FM_PATH_LEN_MAX)
 		ret = fm_err_set(err, -ENAMETOOLONG, "the path is too long");
 	if (ret == 0)
-		ret = fm_share_take(&s->places, fm_share_user(r->who.uid), 1, &place, err);
+		ret = fm_share_take(&s->places, asker_of(r), 1, &place, err);
 	if (ret < 0)
 		return ret;
 	if (r->nodes && r->nodes[0]) {
@@ -1130,7 +1130,7 @@ static void invited(void *ctx, struct fm_together *t, const struct fm_together_s
 					    .name = source->name,
 					    .shared = source->shared,
 					    .is_hub = source->is_hub,
-					    .who = { NULL, source->uid, source->gid } };
+					    .who = { source->peer, source->uid, source->gid } };
 	struct fm_stage_ask *a;
 	struct fm_err err;
 

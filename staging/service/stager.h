@@ -106,7 +106,7 @@ struct fm_stage_request {
 	size_t path_len;
 	const char *name;		/* of the dataset */
 	const char *shared;		/* of an invitation: its store's ID; NULL, "": none */
-	struct fm_who who;
+	struct fm_who who;		/* peer: whose places and threads it takes */
 	pid_t pid;			/* who holds it; 0: nobody */
 	bool is_pinned;
 	enum fm_stage_freshness check;	/* that he wants */

@@ -712,7 +712,8 @@ void fm_together_check_invited(struct fm_together *t)
 	struct fm_together_source s = {
 		.node = t->about.node[t->about.source], .store = t->about.store,
 		.path = t->about.path, .name = t->about.name, .shared = t->about.shared,
-		.is_hub = t->about.is_hub, .uid = t->named_uid, .gid = t->named_gid,
+		.is_hub = t->about.is_hub, .peer = t->about.node[t->named_by],
+		.uid = t->named_uid, .gid = t->named_gid,
 	};
 	struct fm_err err;
 
@@ -906,6 +907,7 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 	}
 	if (a->wanted & bit(t->self) && !t->is_named) {
 		t->is_named = true;
+		t->named_by = from;
 		t->named_uid = a->uid;
 		t->named_gid = a->gid;
 	}

@@ -53,6 +53,7 @@ struct fm_together_source {
 	const char *node, *store, *path, *name;
 	const char *shared;		/* the ID by which other nodes have its store; "": none */
 	bool is_hub;			/* path is a commit of a hub's repository */
+	const char *peer;		/* who asked this node; NULL: that user, here */
 	uid_t uid;
 	gid_t gid;
 };

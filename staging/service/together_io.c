@@ -94,7 +94,9 @@ static struct op *op_new(struct fm_together *t, enum op_kind kind, uint32_t exte
 static void submit(struct fm_together *t, struct fm_work *work, void (*run)(struct fm_work *w),
 		   void (*done)(struct fm_work *w))
 {
-	*work = (struct fm_work){ .run = run, .done = done, .who = fm_share_user(t->uid) };
+	*work = (struct fm_work){ .run = run, .done = done, .user = t->uid,
+				  .who = t->asker[0] ? fm_share_name(t->asker)
+						     : fm_share_user(t->uid) };
 	fm_worker_submit(t->all->o.worker, work, t->all->o.loop);
 }
 

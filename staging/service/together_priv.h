@@ -71,6 +71,7 @@ struct fm_together {
 	gid_t gid;
 	uid_t named_uid;		/* of whom a peer's request for this node is */
 	gid_t named_gid;
+	unsigned named_by;		/* that peer */
 	struct fm_run *core;		/* NULL: not yet, or not any more */
 	unsigned generation;		/* of the core: answers to an earlier one are dropped */
 	struct fm_outbox out;
