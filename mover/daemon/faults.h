@@ -6,6 +6,8 @@
 #ifndef FM_FAULTS_H
 #define FM_FAULTS_H
 
+#include <stdint.h>
+
 #include "mover/base/log.h"
 
 struct fm_config;
@@ -17,5 +19,12 @@ void fm_fault_say(const struct fm_preflight_fault *fault, enum fm_log_level leve
 /* Try all as who we are, and warn of what fails. It goes on: whatever works all the same is kept
  * from nobody. Waits for the disk. */
 void fm_faults_warn(const struct fm_config *cfg);
+
+/*
+ * The same, waiting so many nanoseconds at most, in whole seconds: a directory whose file system
+ * does not answer is waited for by a thread of its own, which says what else is wrong when it does.
+ * Once in a process, without other threads that read cfg.
+ */
+void fm_faults_warn_within(struct fm_config *cfg, uint64_t max_ns);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * fmoved - see fmoved.h.
  *
- * Start: numbers that suit the machine, memory, loop, worker, lanes, net, engine, stores, peers,
+ * Start: numbers that suit the machine, memory, loop, worker, stores, lanes, net, engine, peers,
  * queue, API, joins. Stop (SIGTERM, SIGINT): the API and joins take nothing more, the queue starts
  * nothing more, the engine aborts its jobs and says goodbye to the peers, then everything is freed
  * in the order that the headers ask for. What waits for a local caller's file after HOLDERS_NS is
@@ -63,6 +63,7 @@
 #define STOP_NS (15 * FM_NS_PER_S)
 #define HOLDERS_NS (5 * FM_NS_PER_S)
 #define STOP_LOOK_NS (500 * FM_NS_PER_MS)
+#define LOOK_AGAIN_NS (10 * FM_NS_PER_MS)
 #define DRAIN_PASSES_MAX 10000		/* of a loop that nobody feeds any more */
 /* a lane with work under way looks for so long before it sleeps */
 #define SPIN_NS 20000
@@ -197,10 +198,9 @@ static int make_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 	return ret;
 }
 
-int fm_fmoved_open_store(const struct fm_config_store *cfg, const struct fm_volume_store *volume,
-			 struct fm_store **out, struct fm_err *err)
+static struct fm_store_opts store_opts(const struct fm_config_store *cfg)
 {
-	struct fm_store_opts opts = {
+	return (struct fm_store_opts){
 		.name = cfg->name,
 		.directory = cfg->directory,
 		.read = (const char *const *)cfg->read,
@@ -216,15 +216,41 @@ int fm_fmoved_open_store(const struct fm_config_store *cfg, const struct fm_volu
 		.owner = (enum fm_store_owner)cfg->owner,
 		.is_for_group = cfg->access == FM_CONFIG_ACCESS_GROUP,
 		.is_hub = cfg->layout == FM_CONFIG_LAYOUT_HF,
-		.shared = volume ? volume->shared : cfg->shared,
-		.is_sealed = volume && volume->shared[0],
-		.written_by = volume ? volume->written_by : NULL,
+		.shared = cfg->shared,
 	};
-	int ret = fm_store_open(&opts, out, err);
+}
+
+static int open_store(const struct fm_config_store *cfg, const struct fm_store_opts *opts,
+		      struct fm_store **out, struct fm_err *err)
+{
+	int ret = fm_store_open(opts, out, err);
 
 	if (ret < 0)
 		fm_err_wrap(err, "%.200s:%u: store \"%s\"", cfg->file, cfg->line, cfg->name);
 	return ret;
+}
+
+int fm_fmoved_open_store(const struct fm_config_store *cfg, const struct fm_volume_store *volume,
+			 struct fm_store **out, struct fm_err *err)
+{
+	struct fm_store_opts opts = store_opts(cfg);
+
+	if (volume) {
+		opts.shared = volume->shared;
+		opts.is_sealed = volume->shared[0];
+		opts.written_by = volume->written_by;
+	}
+	return open_store(cfg, &opts, out, err);
+}
+
+int fm_fmoved_silent_store(const struct fm_config_store *cfg, int code, struct fm_store **out,
+			   struct fm_err *err)
+{
+	struct fm_store_opts opts = store_opts(cfg);
+
+	opts.is_silent = true;
+	opts.silent_code = code;
+	return open_store(cfg, &opts, out, err);
 }
 
 int fm_fmoved_set_peer(struct fm_engine *engine, const struct fm_config_peer *cfg,
@@ -260,17 +286,10 @@ int fm_fmoved_set_peer(struct fm_engine *engine, const struct fm_config_peer *cf
 static int fill_engine(struct fm_fmoved *fmoved, struct fm_err *err)
 {
 	const struct fm_config *cfg = fmoved->cfg;
-	struct fm_store *store;
-	int ret = 0;
+	int ret;
 
 	fm_engine_config_taken(fmoved->engine, (int64_t)time(NULL) * 1000);
-	for (unsigned i = 0; ret == 0 && i < cfg->store_count; i++) {
-		if (cfg->stores[i].volume[0])	/* follow.c */
-			continue;
-		ret = fm_fmoved_open_store(&cfg->stores[i], NULL, &store, err);
-		if (ret == 0)
-			ret = fm_engine_set_store(fmoved->engine, store, err);
-	}
+	ret = fm_follow_fill(fmoved->follow, err);
 	for (unsigned i = 0; ret == 0 && i < cfg->peer_count; i++)
 		ret = fm_fmoved_set_peer(fmoved->engine, &cfg->peers[i], fmoved->book, err);
 	return ret;
@@ -545,6 +564,8 @@ static int start_all(struct fm_fmoved *fmoved, struct fm_err *err)
 	if (ret == 0)
 		fm_worker_share(fmoved->worker, WORKERS_ROOT);
 	if (ret == 0)
+		ret = fm_follow_new(fmoved, &fmoved->follow, err);
+	if (ret == 0)
 		ret = start_lanes(fmoved, err);
 	if (ret == 0)
 		ret = start_net(fmoved, err);
@@ -562,7 +583,7 @@ static int start_doors(struct fm_fmoved *fmoved, struct fm_err *err)
 	int ret = fm_reload_new(fmoved, &fmoved->reload, err);
 
 	if (ret == 0)
-		ret = fm_follow_new(fmoved, &fmoved->follow, err);
+		fm_follow_start(fmoved->follow);
 	if (ret == 0)
 		ret = start_watches(fmoved, err);
 	if (ret == 0)
@@ -611,6 +632,9 @@ int fm_fmoved_start(struct fm_fmoved *fmoved, const struct fm_fmoved_opts *opts,
 			abandon(fmoved);
 	}
 	if (ret < 0) {
+		fmoved->has_failed = true;
+		if (fmoved->follow && fm_follow_awaits(fmoved->follow) > 0)
+			fm_log_error("%s", err->text);	/* the end may be that of the process */
 		fm_fmoved_end(fmoved);
 		return ret;
 	}
@@ -645,6 +669,31 @@ static void drain(struct fm_loop *loop)
 		;
 }
 
+/*
+ * Nothing ends a thread that opens a store whose file system does not answer. What else the worker
+ * has ends before.
+ */
+static void end_worker(struct fm_fmoved *fmoved)
+{
+	unsigned hang = fmoved->follow ? fm_follow_awaits(fmoved->follow) : 0;
+	struct fm_worker_count count = {.running = 0};
+	uint64_t by_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + HOLDERS_NS;
+
+	while (hang > 0 && fm_clock_real.now_ns(fm_clock_real.ctx) < by_ns) {
+		drain(fmoved->loop);
+		hang = fm_follow_awaits(fmoved->follow);
+		fm_worker_count(fmoved->worker, &count);
+		if (count.running + count.waiting <= hang)
+			break;
+		(void)nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+	}
+	if (hang > 0) {
+		fm_log_warn("the file system of a store does not answer: ending without it");
+		_exit(fmoved->has_failed ? EXIT_FAILURE : EXIT_SUCCESS);	/* threads run */
+	}
+	fm_worker_free(fmoved->worker);
+}
+
 /* Of a caller's file that never answers nothing can be freed; it is all ended, or written down, by
  * now. */
 static void end_without(const char *what)
@@ -669,7 +718,7 @@ void fm_fmoved_end(struct fm_fmoved *fmoved)
 	/* What the worker still has ends now, and its done() must run while those it belongs to are
 	 * there. */
 	fm_engine_worker_ends(fmoved->engine);
-	fm_worker_free(fmoved->worker);
+	end_worker(fmoved);
 	if (fmoved->loop)
 		drain(fmoved->loop);
 	if (fmoved->is_cut || !fm_holders_settle(fmoved->holders, HOLDERS_NS))

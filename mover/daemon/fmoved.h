@@ -71,6 +71,7 @@ struct fm_fmoved {
 	struct fm_timer deadline;	/* of stopping */
 	uint64_t stop_by_ns;
 	bool is_stopping;
+	bool has_failed;		/* to start */
 	/* the engine waits for local callers' files, and nobody waits for it */
 	bool is_cut;
 };
@@ -99,8 +100,21 @@ void fm_fmoved_set_networks(struct fm_net *net, const struct fm_config *cfg);
 /* What systemctl status shows. */
 void fm_fmoved_say_status(const struct fm_fmoved *fmoved);
 
-/* follow.c; with the configuration's other stores in the engine. Begins at once. */
+/* One of which nothing is known yet (fm_store.is_silent). code: why; 0: no answer. */
+int fm_fmoved_silent_store(const struct fm_config_store *cfg, int code, struct fm_store **out,
+			   struct fm_err *err);
+
+/* follow.c. With loop and worker: opens the stores, and waits a few seconds for them. */
 int fm_follow_new(struct fm_fmoved *fmoved, struct fm_follow **out, struct fm_err *err);
+
+/* Gives the engine the stores that are on no volume. Fails as the first that cannot be opened. */
+int fm_follow_fill(struct fm_follow *follow, struct fm_err *err);
+
+/* From now on what does not answer, or is on a volume, comes when it can. */
+void fm_follow_start(struct fm_follow *follow);
+
+/* How many stores are with the worker just now. */
+unsigned fm_follow_awaits(const struct fm_follow *follow);
 void fm_follow_stop(struct fm_follow *follow);
 
 /* Stopped; the worker has ended and its posts have run. NULL is allowed, as above. */

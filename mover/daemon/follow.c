@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * follow - the stores on volumes: each is there while fmove-nvmed has its volume mounted, and is
- * what that volume is just now (services/volume_store.h).
+ * follow - how the configuration's stores are opened: each as soon as its file system answers, and
+ * those on volumes while fmove-nvmed has them mounted.
  *
+ * A start waits for the stores that are on no volume, but not for one whose file system does not
+ * answer, or fails as that of a server that is away: that one is silent (struct fm_store), and is
+ * tried again. What cannot be opened for another reason is a mistake, which ends the start.
+ *
+ * A store on a volume is what that volume is just now (services/volume_store.h).
  * A store keeps its directory open, and the volume cannot be unmounted as long as it is. So when
  * fmove-nvmed is about to unmount, the store goes; what still reads it keeps the volume until it
  * ends. While nothing can be read of fmove-nvmed, all stays as it is: without it nobody unmounts.
  *
  * Each store is opened by itself, on a worker's thread: one whose file system does not answer keeps
- * that thread, and no other store. What may wait so gets a part of the threads only (worker.h).
+ * that thread, and no other store. What may wait so gets a part of the threads only, and all that
+ * is on one mount a quarter of them (worker.h).
  *
  * Control loop only, but for that.
  */
@@ -16,6 +22,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,15 +31,19 @@
 #include "mover/base/err.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
+#include "mover/base/mount_of.h"
 #include "mover/base/worker.h"
 #include "mover/node/node.h"
 #include "mover/services/volume_store.h"
 
 #define LOOK_NS (FM_NS_PER_S / 2)
+/* For so long a start waits for all of its stores together. */
+#define PATIENCE_NS (3 * FM_NS_PER_S)
 
 struct fm_follow {
 	struct fm_fmoved *fmoved;
 	struct fm_timer timer;
+	bool is_filled;			/* what the start has opened is the engine's */
 	bool is_stopped;
 	struct fm_err said;		/* why one could not be opened; code 0: nothing was said */
 	struct fm_list openings;	/* one for a name at most */
@@ -47,6 +58,7 @@ struct opening {
 	struct fm_config *cfg;		/* of which it is */
 	const struct fm_config_store *of;
 	struct fm_volume_store as;
+	bool is_done;			/* it waits for fm_follow_fill() */
 	struct fm_store *store;		/* the worker's, until it is done */
 	struct fm_err err;
 	int ret;
@@ -57,9 +69,10 @@ struct opening {
 static void open_run(struct fm_work *work)
 {
 	struct opening *o = fm_container_of(work, struct opening, work);
+	bool is_on_volume = o->of->volume[0];
 
-	o->ret = fm_fmoved_open_store(o->of, &o->as, &o->store, &o->err);
-	if (o->ret == 0 && o->store->device != o->as.device) {
+	o->ret = fm_fmoved_open_store(o->of, is_on_volume ? &o->as : NULL, &o->store, &o->err);
+	if (o->ret == 0 && is_on_volume && o->store->device != o->as.device) {
 		o->ret = fm_err_set(&o->err, -ENODEV,
 				    "%.200s:%u: store \"%s\": what fmoved sees at %.200s is not "
 				    "the volume \"%s\"",
@@ -80,6 +93,14 @@ static bool ask(struct fm_follow *f, struct fm_volume_said **said, unsigned *cou
 	return here->read(here->ctx, said, count, &err) == 0;
 }
 
+static const struct fm_store *silent_of(struct fm_follow *f, const struct fm_config_store *of)
+{
+	const struct fm_store_ref *ref =
+		fm_engine_store_silent(f->fmoved->engine, of->name, strlen(of->name));
+
+	return ref ? ref->store : NULL;
+}
+
 /* Whether what was opened is still what is mounted: it was open by nobody until then. */
 static bool is_still_so(const struct opening *o)
 {
@@ -87,6 +108,8 @@ static bool is_still_so(const struct opening *o)
 	struct fm_volume_store as;
 	unsigned count;
 
+	if (!o->of->volume[0])
+		return silent_of(o->follow, o->of) != NULL;
 	if (!ask(o->follow, &said, &count))
 		return false;
 	fm_volume_store_of(said, count, o->of->volume, &as);
@@ -110,31 +133,73 @@ static void say_error(struct fm_follow *f, const struct fm_err *err)
 	f->said = *err;
 }
 
+/* code: what its file system fails with; 0: it does not answer. */
+static int set_silent(struct fm_follow *f, const struct fm_config_store *of, int code,
+		      struct fm_err *err)
+{
+	struct fm_store *store;
+	int ret = fm_fmoved_silent_store(of, code, &store, err);
+
+	return ret < 0 ? ret : fm_engine_set_store(f->fmoved->engine, store, err);
+}
+
+/* The next look tries it again. Of a store on no volume it is told by the store what is wrong. */
+static void could_not_open(struct opening *o)
+{
+	const struct fm_store *silent = o->of->volume[0] ? NULL : silent_of(o->follow, o->of);
+	struct fm_err err;
+
+	if (o->of->volume[0]) {
+		say_error(o->follow, &o->err);
+	} else if (silent && silent->silent_code != o->ret) {
+		fm_log_error("%s", o->err.text);
+		if (set_silent(o->follow, o->of, o->ret, &err) < 0)
+			fm_log_error("%s", err.text);
+	}
+}
+
+static void say_opened(const struct opening *o)
+{
+	if (o->of->volume[0])
+		fm_log_info("store \"%s\": volume %s is mounted%s%s%s%s", o->of->name,
+			    o->of->volume, o->as.shared[0] ? ", sealed as " : "", o->as.shared,
+			    o->as.written_by[0] ? ", and read-write at " : "", o->as.written_by);
+	else
+		fm_log_info("store \"%s\": the file system of %s answers now", o->of->name,
+			    o->of->directory);
+}
+
 /*
  * What was opened of a configuration that is not in force any more is of no use, nor is what has
  * changed since it was decided to open it; that is opened again.
  */
-static void open_done(struct fm_work *work)
+static void take(struct opening *o)
 {
-	struct opening *o = fm_container_of(work, struct opening, work);
 	struct fm_follow *f = o->follow;
 	bool is_wanted = o->cfg == f->fmoved->cfg && !f->is_stopped;
 	struct fm_err err;
 
 	if (o->ret < 0) {
 		if (is_wanted)
-			say_error(f, &o->err);
+			could_not_open(o);
 	} else if (!is_wanted || !is_still_so(o)) {
 		o->store->ops->free(o->store);
 	} else {
-		fm_log_info("store \"%s\": volume %s is mounted%s%s%s%s", o->of->name,
-			    o->of->volume, o->as.shared[0] ? ", sealed as " : "", o->as.shared,
-			    o->as.written_by[0] ? ", and read-write at " : "", o->as.written_by);
+		say_opened(o);
 		fm_err_clear(&f->said);
 		if (fm_engine_set_store(f->fmoved->engine, o->store, &err) < 0)
 			say_error(f, &err);
 	}
 	end_open(o);
+}
+
+static void open_done(struct fm_work *work)
+{
+	struct opening *o = fm_container_of(work, struct opening, work);
+
+	o->is_done = true;
+	if (o->follow->is_filled)
+		take(o);
 }
 
 /* Also one of an earlier configuration: what hangs is not begun again. */
@@ -146,7 +211,18 @@ static bool is_being_opened(const struct fm_follow *f, const char *name)
 	return false;
 }
 
-/* Without memory, or with too many that hang, it is tried again at the next look. */
+/* What is on one mount may wait for the same server. A number is a name here, and no address. */
+static const void *waits_for(const struct opening *o)
+{
+	unsigned mount = fm_mount_of(o->of->directory);
+
+	return mount > 0 ? (const void *)(uintptr_t)mount : o;
+}
+
+/*
+ * as: of its volume; NULL: it is on none. Without memory, or with too many that hang, it is tried
+ * again at the next look.
+ */
 static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 		    const struct fm_volume_store *as)
 {
@@ -161,8 +237,10 @@ static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 	o->cfg = f->fmoved->cfg;
 	fm_config_share(o->cfg);
 	o->of = of;
-	o->as = *as;
-	o->work = (struct fm_work){ .run = open_run, .done = open_done, .may_await = o };
+	if (as)
+		o->as = *as;
+	o->work = (struct fm_work){ .run = open_run, .done = open_done,
+				    .may_await = waits_for(o) };
 	fm_list_append(&f->openings, &o->at);
 	f->count++;
 	fm_worker_submit(f->fmoved->worker, &o->work, f->fmoved->loop);
@@ -218,7 +296,7 @@ static bool has_any(const struct fm_config *cfg)
 	return false;
 }
 
-static void look(struct fm_follow *f)
+static void look_at_volumes(struct fm_follow *f)
 {
 	const struct fm_config *cfg = f->fmoved->cfg;
 	unsigned count;
@@ -238,27 +316,134 @@ static void look(struct fm_follow *f)
 	free(said);
 }
 
+static void look_at_silent(struct fm_follow *f)
+{
+	const struct fm_config *cfg = f->fmoved->cfg;
+
+	for (unsigned i = 0; i < cfg->store_count; i++)
+		if (!cfg->stores[i].volume[0] && silent_of(f, &cfg->stores[i]))
+			open_as(f, &cfg->stores[i], NULL);
+}
+
 static void timer_fire(struct fm_timer *timer)
 {
 	struct fm_follow *f = fm_container_of(timer, struct fm_follow, timer);
 
-	look(f);
+	look_at_silent(f);
+	look_at_volumes(f);
 	fm_timer_set(f->fmoved->loop, timer, fm_loop_now(f->fmoved->loop) + LOOK_NS);
+}
+
+/* ---- the start ---- */
+
+unsigned fm_follow_awaits(const struct fm_follow *f)
+{
+	unsigned n = 0;
+
+	fm_list_each (at, next, &((struct fm_follow *)f)->openings)
+		n += !fm_container_of(at, struct opening, at)->is_done;
+	return n;
+}
+
+static struct opening *opening_of(struct fm_follow *f, const struct fm_config_store *of)
+{
+	fm_list_each (at, next, &f->openings) {
+		struct opening *o = fm_container_of(at, struct opening, at);
+
+		if (o->of == of)
+			return o;
+	}
+	return NULL;
+}
+
+/* Nothing else is on the loop yet. */
+static void await_stores(struct fm_follow *f)
+{
+	struct fm_loop *loop = f->fmoved->loop;
+	const struct fm_clock *clock = &fm_clock_real;
+	uint64_t by_ns = clock->now_ns(clock->ctx) + PATIENCE_NS, now_ns;
+
+	while (fm_follow_awaits(f) > 0 && (now_ns = clock->now_ns(clock->ctx)) < by_ns)
+		(void)fm_loop_step(loop, by_ns - now_ns);
 }
 
 int fm_follow_new(struct fm_fmoved *fmoved, struct fm_follow **out, struct fm_err *err)
 {
 	struct fm_follow *f = calloc(1, sizeof(*f));
+	struct fm_config *cfg = fmoved->cfg;
 
 	if (!f)
 		return fm_err_set(err, -ENOMEM, "out of memory");
 	f->fmoved = fmoved;
 	fm_list_init(&f->openings);
 	f->timer.fire = timer_fire;
-	fm_engine_set_volumes(fmoved->engine, volume_of, f);
-	fm_timer_set(fmoved->loop, &f->timer, fm_loop_now(fmoved->loop));
 	*out = f;
+	for (unsigned i = 0; i < cfg->store_count; i++)
+		if (!cfg->stores[i].volume[0])
+			open_as(f, &cfg->stores[i], NULL);
+	await_stores(f);
 	return 0;
+}
+
+/* What a server that is away makes of a look at a directory, and no mistake in a configuration. */
+static bool is_of_server(int code)
+{
+	return code == -ENOTCONN || code == -ESTALE || code == -EIO || code == -ETIMEDOUT ||
+	       code == -EHOSTDOWN || code == -EHOSTUNREACH || code == -ECONNABORTED;
+}
+
+static int fill_silent(struct fm_follow *f, const struct fm_config_store *of, struct fm_err *err)
+{
+	fm_log_warn("%s:%u: store \"%s\": the file system of %s does not answer; the store is "
+		    "there when it does", of->file, of->line, of->name, of->directory);
+	return set_silent(f, of, 0, err);
+}
+
+static int fill_failing(struct fm_follow *f, const struct fm_config_store *of,
+			const struct fm_err *why, struct fm_err *err)
+{
+	fm_log_error("%s; the store is there when its file system answers", why->text);
+	return set_silent(f, of, why->code, err);
+}
+
+/* What did not begin for want of memory is begun by the first look. */
+static int fill_one(struct fm_follow *f, const struct fm_config_store *of, struct fm_err *err)
+{
+	struct opening *o = opening_of(f, of);
+	struct fm_store *store;
+	struct fm_err why;
+	int ret;
+
+	if (!o || !o->is_done)
+		return fill_silent(f, of, err);
+	store = o->store;
+	ret = o->ret;
+	why = o->err;
+	end_open(o);
+	if (ret == 0)
+		return fm_engine_set_store(f->fmoved->engine, store, err);
+	if (is_of_server(ret))
+		return fill_failing(f, of, &why, err);
+	*err = why;
+	return ret;
+}
+
+int fm_follow_fill(struct fm_follow *f, struct fm_err *err)
+{
+	const struct fm_config *cfg = f->fmoved->cfg;
+	int ret = 0;
+
+	for (unsigned i = 0; ret == 0 && i < cfg->store_count; i++)
+		if (!cfg->stores[i].volume[0])
+			ret = fill_one(f, &cfg->stores[i], err);
+	f->is_filled = ret == 0;
+	return ret;
+}
+
+void fm_follow_start(struct fm_follow *f)
+{
+	fm_engine_set_volumes(f->fmoved->engine, volume_of, f);
+	fm_timer_set(f->fmoved->loop, &f->timer, fm_loop_now(f->fmoved->loop));
 }
 
 void fm_follow_stop(struct fm_follow *f)
@@ -273,6 +458,13 @@ void fm_follow_free(struct fm_follow *f)
 {
 	if (!f)
 		return;
-	assert(f->is_stopped && fm_list_is_empty(&f->openings));
+	assert(f->is_stopped && fm_follow_awaits(f) == 0);
+	fm_list_each (at, next, &f->openings) {		/* of half a start */
+		struct opening *o = fm_container_of(at, struct opening, at);
+
+		if (o->ret == 0)
+			o->store->ops->free(o->store);
+		end_open(o);
+	}
 	free(f);
 }

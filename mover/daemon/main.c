@@ -12,6 +12,7 @@
 #include "config/daemon.h"
 #include "config/options.h"
 #include "config/preflight.h"
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
@@ -26,6 +27,9 @@
 /* What is larger (extents, chunks) goes back to the kernel when it is freed. Unless that is said,
  * glibc keeps up to 32 MiB once one was freed. */
 #define MALLOC_LARGE (8 << 20)
+
+/* For so long a start waits for the directories that it only looks at. */
+#define LOOK_NS (2 * FM_NS_PER_S)
 
 static const char usage[] =
 	"Usage: fmoved [--config FILE] [--check] [--log-level LEVEL]\n"
@@ -100,7 +104,7 @@ static int serve(struct fm_config *cfg, const struct fm_fmoved_opts *opts)
 	struct fm_fmoved fmoved;
 	struct fm_err err = { 0 };
 
-	fm_faults_warn(cfg);
+	fm_faults_warn_within(cfg, LOOK_NS);
 	if (fm_fmoved_start(&fmoved, opts, cfg, &err) < 0)
 		return fm_daemon_fail(&err, EXIT_FAILURE);
 	fm_fmoved_run(&fmoved);

@@ -318,9 +318,17 @@ struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, 
 {
 	struct fm_store_ref *ref = find_store(e, name, len);
 
-	if (ref)
-		ref->refs++;
+	if (!ref || ref->store->is_silent)
+		return NULL;
+	ref->refs++;
 	return ref;
+}
+
+const struct fm_store_ref *fm_engine_store_silent(struct fm_engine *e, const char *name, size_t len)
+{
+	const struct fm_store_ref *ref = find_store(e, name, len);
+
+	return ref && ref->store->is_silent ? ref : NULL;
 }
 
 void fm_engine_set_volumes(struct fm_engine *e,
@@ -341,7 +349,7 @@ struct fm_store_ref *fm_engine_store_shared(struct fm_engine *e, const char *id)
 	fm_list_each(at, next, &e->stores) {
 		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
 
-		if (id[0] && strcmp(ref->store->shared, id) == 0) {
+		if (id[0] && strcmp(ref->store->shared, id) == 0 && !ref->store->is_silent) {
 			ref->refs++;
 			return ref;
 		}
@@ -384,6 +392,10 @@ int fm_engine_set_store(struct fm_engine *e, struct fm_store *store, struct fm_e
 	fm_engine_remove_store(e, store->name);
 	ref->store = store;
 	ref->refs = 1;
+	if (store->is_silent) {		/* it was asked for all that it has */
+		ref->room_asked = 1;
+		ref->room_asked_ns = fm_engine_now(e);
+	}
 	fm_list_append(&e->stores, &ref->at);
 	e->store_count++;
 	return 0;

@@ -102,7 +102,11 @@ struct fm_engine {
 /* engine.c */
 struct fm_peer *fm_engine_peer(struct fm_engine *e, const char *name);
 struct fm_peer *fm_engine_peer_by_key(struct fm_engine *e, const uint8_t key[FM_KEY_LEN]);
+/* Those that are open. */
 struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, size_t len);
+/* One that is not: its file system does not answer, or fails. Without a reference; NULL: none. */
+const struct fm_store_ref *fm_engine_store_silent(struct fm_engine *e, const char *name,
+						  size_t len);
 /* Of a store that is not there now: the volume that it follows; NULL: there is no such store. */
 const char *fm_engine_volume_of(struct fm_engine *e, const char *name, size_t len);
 /* The one that is shared by that ID, with a reference; NULL: none. */

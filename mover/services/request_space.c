@@ -45,6 +45,8 @@ static uint64_t silent_ns(const struct fm_request *r)
 	const struct fm_store_ref *ref = r->store_ref;
 	uint64_t ns = ref->room_asked > 0 ? fm_engine_now(r->engine) - ref->room_asked_ns : 0;
 
+	if (ref->store->is_silent)
+		return ns > 0 ? ns : 1;
 	return ns >= PATIENCE_NS ? ns : 0;
 }
 
@@ -85,9 +87,12 @@ bool fm_request_say_failed(struct fm_request *r)
 bool fm_request_goes_on(struct fm_request *r)
 {
 	struct fm_store_ref *ref = r->store_ref;
+	bool is_asked = ref->store->ops->space || ref->store->is_silent;
 
+	if (r->verb == FM_VERB_FREE && r->work_ret == 0 && ref->store->silent_code < 0)
+		r->work_ret = ref->store->silent_code;
 	if (r->verb != FM_VERB_FREE || r->is_at_room || r->work_ret < 0 ||
-	    !ref->store->ops->space || (r->is_any_store && !r->page.space.may_read))
+	    !is_asked || (r->is_any_store && !r->page.space.may_read))
 		return false;
 	if (silent_ns(r) > 0) {
 		say_silent(r, silent_ns(r));

@@ -174,9 +174,9 @@ void fm_request_next_store(struct fm_request *r)
 	}
 	r->store[0] = '\0';
 	if (best)
-		r->store_ref = fm_engine_store_get(r->engine, best->store->name,
-						   strlen(best->store->name));
-	if (!r->store_ref) {
+		best->refs++;
+	r->store_ref = best;	/* also of one that is not open, of which this is said */
+	if (!best) {
 		r->page = (struct fm_space_page){ .count = 0 };
 		fm_request_finish(r);
 		return;

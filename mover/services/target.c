@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/node/node.h"
 #include "mover/wire/wire.h"
@@ -39,14 +40,30 @@ int fm_target_check(struct fm_engine *e, const char *node, const char *store, st
 	return ret == 0 && store ? fm_target_check_store(store, err) : ret;
 }
 
+static int say_silent(struct fm_engine *e, const struct fm_store_ref *ref, struct fm_err *err)
+{
+	const struct fm_store *s = ref->store;
+
+	if (s->silent_code < 0)
+		return fm_err_sys(err, s->silent_code, "store %s: open its directory", s->name);
+	return fm_err_set(err, -ETIMEDOUT, "store %s: its file system has not answered for %llu s",
+			  s->name,
+			  (unsigned long long)((fm_engine_now(e) - ref->room_asked_ns) /
+					       FM_NS_PER_S));
+}
+
 int fm_target_store(struct fm_engine *e, const char *store, size_t len, struct fm_store_ref **out,
 		    struct fm_err *err)
 {
+	const struct fm_store_ref *silent;
 	const char *volume;
 
 	*out = fm_engine_store_get(e, store, len);
 	if (*out)
 		return 0;
+	silent = fm_engine_store_silent(e, store, len);
+	if (silent)
+		return say_silent(e, silent, err);
 	volume = fm_engine_volume_of(e, store, len);
 	if (volume)
 		return fm_err_set(err, -EAGAIN,

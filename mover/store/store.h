@@ -537,6 +537,13 @@ struct fm_store {
 	char shared[FM_SHARED_LEN_MAX + 1];
 	bool is_sealed;			/* ... which no node changes as long as it is called so */
 	char written_by[65];		/* another node writes to it; "": none does */
+	/*
+	 * It is configured, and not open yet: its file system does not answer, or fails
+	 * (silent_code; 0: no answer). It has its rights and nothing else, and only who lists
+	 * stores sees it.
+	 */
+	bool is_silent;
+	int silent_code;
 };
 
 /* For struct fm_work: the store, if its file system may never answer. */
@@ -573,6 +580,8 @@ struct fm_store_opts {
 	const char *shared;		/* the ID of what other nodes have, too; NULL, "": none */
 	bool is_sealed;			/* as of struct fm_store */
 	const char *written_by;		/* likewise; NULL, "": no other node */
+	bool is_silent;			/* likewise: the directory is not looked at */
+	int silent_code;
 };
 
 /* The directory must exist. tmpfs directories become memory stores by themselves. Options are

@@ -748,7 +748,7 @@ int fm_store_open(const struct fm_store_opts *opts, struct fm_store **out, struc
 		return fm_err_set(err, -ENAMETOOLONG,
 				  "store %.32s...: its name is longer than %d bytes", opts->name,
 				  FM_NAME_LEN_MAX);
-	if (strcmp(opts->directory, "null:") == 0)
+	if (strcmp(opts->directory, "null:") == 0 || opts->is_silent)
 		ret = fm_store_null_open(opts, out, err);
 	else
 		ret = store_file_open(opts, out, err);
@@ -759,6 +759,8 @@ int fm_store_open(const struct fm_store_opts *opts, struct fm_store **out, struc
 	(void)snprintf((*out)->shared, sizeof((*out)->shared), "%s",
 		       opts->shared ? opts->shared : "");
 	(*out)->is_sealed = opts->is_sealed;
+	(*out)->is_silent = opts->is_silent;
+	(*out)->silent_code = opts->silent_code;
 	(void)snprintf((*out)->written_by, sizeof((*out)->written_by), "%s",
 		       opts->written_by ? opts->written_by : "");
 	return 0;

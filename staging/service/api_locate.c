@@ -119,8 +119,10 @@ static int start_locate(struct fm_api_task *t, const struct fm_api_call *call, s
 	(void)snprintf(l->path, sizeof(l->path), "%s", call->ask->path);
 	fm_list_each(at, next, &e->stores) {
 		const char *name = fm_container_of(at, struct fm_store_ref, at)->store->name;
+		struct fm_store_ref *ref = fm_engine_store_get(e, name, strlen(name));
 
-		l->stores[l->count++] = fm_engine_store_get(e, name, strlen(name));
+		if (ref)
+			l->stores[l->count++] = ref;
 	}
 	l->work = (struct fm_work){ .run = locate_run, .done = locate_done,
 				    .who = fm_share_user(l->who.uid) };

@@ -8,13 +8,15 @@
  * 1 MiB of a file that was made is kept, the rest is read as the pattern. "mounted" is printed when
  * it answers. From SIGUSR1 on requests are taken and none is answered, closing included, until it
  * is killed, and each question about its room is told on standard error ("statfs"). Once it is
- * killed the kernel answers in its place.
+ * killed the kernel answers in its place. From SIGUSR2 on it answers again, also what came
+ * meanwhile (KEPT_REQUESTS at most).
  *
  * Exit status: 77 and why, if there can be no such file system here.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,6 +32,7 @@
 #define NODES_MAX 4096u		/* of those that were removed, too */
 #define NAME_BYTES 256
 #define KEPT_BYTES (1u << 20)
+#define KEPT_REQUESTS 256u
 
 /* Number n is node n + 1 of FUSE: the first is the directory. */
 struct node {
@@ -48,8 +51,7 @@ static volatile sig_atomic_t is_hanging;
 
 static void hang(int signal)
 {
-	(void)signal;
-	is_hanging = 1;
+	is_hanging = signal == SIGUSR1;
 }
 
 static void reply(int fd, const struct fuse_in_header *in, int error, const void *data, size_t len)
@@ -388,11 +390,51 @@ static void make_nodes(unsigned files, uint64_t bytes)
 	}
 }
 
+static void *kept[KEPT_REQUESTS];	/* that came while it hung */
+static unsigned kept_count;
+
+static void keep(const void *request, size_t len)
+{
+	if (kept_count < KEPT_REQUESTS && (kept[kept_count] = malloc(len)))
+		memcpy(kept[kept_count++], request, len);
+}
+
+static void answer_kept(int fd)
+{
+	for (unsigned i = 0; i < kept_count; i++) {
+		answer(fd, kept[i], (char *)kept[i] + sizeof(struct fuse_in_header));
+		free(kept[i]);
+	}
+	kept_count = 0;
+}
+
+/* Waits for a request. The two signals come only here. */
+static void await(int fd)
+{
+	struct pollfd poll = {.fd = fd, .events = POLLIN};
+	sigset_t none;
+
+	sigemptyset(&none);
+	(void)ppoll(&poll, 1, NULL, &none);
+}
+
+static void take_signals(void)
+{
+	const struct sigaction hanging = { .sa_handler = hang };
+	sigset_t both;
+
+	sigemptyset(&both);
+	sigaddset(&both, SIGUSR1);
+	sigaddset(&both, SIGUSR2);
+	(void)sigprocmask(SIG_BLOCK, &both, NULL);
+	(void)sigaction(SIGUSR1, &hanging, NULL);
+	(void)sigaction(SIGUSR2, &hanging, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static _Alignas(8) char buf[(1 << 20) + 4096];
 	const struct fuse_in_header *in = (const void *)buf;
-	const struct sigaction hanging = { .sa_handler = hang };
 	ssize_t n;
 	int fd;
 
@@ -401,16 +443,23 @@ int main(int argc, char **argv)
 	owner = (uid_t)strtoul(argv[4], NULL, 10);
 	make_nodes((unsigned)strtoul(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
 	fd = mount_at(argv[1]);
-	(void)sigaction(SIGUSR1, &hanging, NULL);
+	(void)fcntl(fd, F_SETFL, O_NONBLOCK);
+	take_signals();
 	puts("mounted");
 	(void)fflush(stdout);
 	/* Requests are still taken when none is answered: who waits for one that was not taken can
 	 * be killed. */
 	while ((n = read(fd, buf, sizeof(buf))) > 0 ||
-	       (n < 0 && (errno == EINTR || errno == ENOENT))) {
-		if (n > 0 && !is_hanging)
+	       (n < 0 && (errno == EINTR || errno == ENOENT || errno == EAGAIN))) {
+		if (!is_hanging)
+			answer_kept(fd);
+		if (n < 0)
+			await(fd);
+		else if (!is_hanging)
 			answer(fd, in, buf + sizeof(*in));
-		else if (n > 0 && in->opcode == FUSE_STATFS)
+		else
+			keep(in, (size_t)n);
+		if (n > 0 && is_hanging && in->opcode == FUSE_STATFS)
 			(void)fputs("statfs\n", stderr);
 	}
 	return 0;

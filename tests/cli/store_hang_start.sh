@@ -1,0 +1,79 @@
+#!/bin/bash
+# Goal:   stores whose file system does not answer keep a daemon neither from starting nor from serving its other stores. It says which ones they
+#         are, in its log and to who asks, and opens them when they answer. They cost a few threads, however many there are.
+# Method: a node with twenty stores on a file system that stops answering before the start (hang_fs, FUSE). It answers later (SIGUSR2), and
+#         another time it fails.
+. "$(dirname "$0")/lib.sh"
+hung=$(mktemp -d "${TMPDIR:-/tmp}/fm-hang.XXXXXX") || exit 1
+coproc HANG { exec "$FM_BUILD/bin/hang_fs" "$hung" 1 1000 "$(id -u)" 2>/dev/null; }
+fs_pid=$HANG_PID
+read -r said <&"${HANG[0]}"
+[ "$said" = mounted ] || { rmdir "$hung"; skip "${said#SKIP: }"; }
+end_fs() {
+	kill -KILL "$fs_pid" 2>/dev/null
+	umount -l "$hung" 2>/dev/null
+	rmdir "$hung" 2>/dev/null
+}
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };'
+up 2
+trap 'status=$?; end_fs; (exit $status); down' EXIT
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+stores=
+for i in {1..19} ''; do
+	stores+="{ name = \"hung$i\"; directory = \"$hung\"; read = [ \"*\" ]; write = [ \"*\" ]; }, "
+done
+conf=$(<"$dir/c/n2/fmove.conf")
+echo "${conf/stores = ( \{/stores = ( $stores\{}" >"$dir/c/n2/fmove.conf"
+log=$dir/c/n2/log
+kill -USR1 "$fs_pid"
+
+# It starts, and serves what answers.
+start_again n2
+reachable 2
+is_logged 'store "hung": the file system of .* does not answer; the store is there when it does' "$log" || bad "not told: $(tail -n 3 "$log")"
+random 100000 file
+ok fmove put --quiet file n2:s/file
+ok fmove get --quiet n2:s/file back
+same file back
+no 4 'store hung: its file system has not answered for' fmove put --quiet file n2:hung/file
+no 4 'store hung: its file system has not answered for' fmove df n2:hung
+for asked in "df n2" "--socket $dir/c/n2/fmoved.sock status"; do
+	# shellcheck disable=SC2086
+	ok fmove $asked --json
+	grep -q '"store":"hung"[^}]*"free":null[^}]*"silent_ms":[0-9]' out && grep -q '"store":"s"[^}]*"free":[0-9][^}]*"silent_ms":null' out ||
+		bad "$asked: $(cat out)"
+done
+ok fmove --socket "$dir/c/n2/fmoved.sock" status
+grep -q '^hung .* its file system has not answered for' out || bad "status does not say so: $(cat out)"
+[ "$(cat "/proc/$(cat "$dir/c/n2/pid")"/task/*/wchan | grep -ao 'request_wait_answer' | wc -l)" -le 5 ] || bad "it costs more than a few threads"
+
+# It answers again.
+kill -USR2 "$fs_pid"
+await fmove put --quiet -f file n2:hung/file || bad "it is not opened: $(tail -n 3 "$log")"
+ok fmove put --quiet -f file n2:hung19/file19
+same file "$hung/file"
+is_logged 'store "hung": the file system of .* answers now' "$log" || bad "not told: $(tail -n 3 "$log")"
+
+# A reload while it hangs leaves it as it is, and a stop waits for nothing of it.
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+kill -USR1 "$fs_pid"
+start_again n2
+reachable 2
+take_over 2
+no 4 'store hung: its file system has not answered for' fmove df n2:hung
+kill -TERM "$(<"$dir/c/n2/pid")"
+is_logged 'the file system of a store does not answer: ending without it' "$log" || bad "it does not end: $(tail -n 3 "$log")"
+kill -KILL "$fs_pid"	# only now the kernel can end it
+await test -s "$dir/c/n2/exit" || bad "it does not end"
+[ "$(<"$dir/c/n2/exit")" = 0 ] || bad "it ended with $(<"$dir/c/n2/exit")"
+
+# It starts with one that fails, and says so.
+start_again n2
+reachable 2
+has_failed() {
+	fmove df n2 --json >out && grep -q '"store":"hung"[^}]*"free":null[^}]*"silent_ms":null[^}]*"code":"E[A-Z]*"' out
+}
+await has_failed || bad "not told that it fails: $(cat out)"
+no 4 'store hung: open its directory: ' fmove df n2:hung
+ok fmove put --quiet -f file n2:s/file
+exit

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Which mount a path is on. links: fm_base */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mover/base/mount_of.h"
+#include "tests/fm_test.h"
+
+static const char mounts[] = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+			     "30 22 0:40 / /srv/data rw - nfs4 host:/x rw\n"
+			     "31 22 0:41 / /srv/data\\040two rw - nfs4 host:/y rw\n"
+			     "no mount\n"
+			     "33 30 0:42 / /srv/data ro - fuse x rw\n"
+			     "34 33 0:43 / /srv/data/in ro - fuse x rw\n";
+
+static unsigned at(const char *text, const char *path)
+{
+	FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+	unsigned mount;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	mount = fm_mount_in(f, path);
+	fclose(f);
+	return mount;
+}
+
+static void test_found(void)
+{
+	CU_ASSERT_EQUAL(at(mounts, "/"), 22);
+	CU_ASSERT_EQUAL(at(mounts, "/srv"), 22);
+	CU_ASSERT_EQUAL(at(mounts, "/srv/data2"), 22);
+	CU_ASSERT_EQUAL(at(mounts, "/srv/data/x"), 33);	/* it hides the other */
+	CU_ASSERT_EQUAL(at(mounts, "/srv/data"), 33);
+	CU_ASSERT_EQUAL(at(mounts, "/srv/data/in/x"), 34);
+	CU_ASSERT_EQUAL(at(mounts, "/srv/data two/x"), 31);
+	CU_ASSERT_TRUE(fm_mount_of("/proc/self") > 0);
+	CU_ASSERT_NOT_EQUAL(fm_mount_of("/proc/self"), fm_mount_of("/"));
+}
+
+static void test_not_found(void)
+{
+	CU_ASSERT_EQUAL(at(mounts, "null:"), 0);
+	CU_ASSERT_EQUAL(at("\n", "/"), 0);
+	CU_ASSERT_EQUAL(at("34 22 0:4 / /cut\n", "/cu"), 0);
+}
+
+static const struct fm_test tests[] = {
+	{"the longest one, and the last", test_found},
+	{"none", test_not_found},
+};
+
+FM_TEST_MAIN("mount_of", tests)
