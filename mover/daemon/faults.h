@@ -21,9 +21,8 @@ void fm_fault_say(const struct fm_preflight_fault *fault, enum fm_log_level leve
 void fm_faults_warn(const struct fm_config *cfg);
 
 /*
- * The same, waiting so many nanoseconds at most, in whole seconds: a directory whose file system
- * does not answer is waited for by a thread of its own, which says what else is wrong when it does.
- * Once in a process, without other threads that read cfg.
+ * The same, waiting so long at most (within.h): what else is wrong than a directory whose file
+ * system does not answer is said when it does.
  */
 void fm_faults_warn_within(struct fm_config *cfg, uint64_t max_ns);
 

@@ -3,14 +3,18 @@
 #include "mover/daemon/here.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mover/api/api.h"
 #include "mover/api/api_event.h"
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
 #include "mover/base/log.h"
+#include "mover/base/within.h"
 #include "mover/daemon/fmoved.h"
 #include "mover/facts/collect.h"
 #include "mover/facts/facts.h"
@@ -75,6 +79,31 @@ static int read_facts(void *ctx, const char *status, char **out, struct fm_err *
 
 /* ---- staging ---- */
 
+/*
+ * For so long a start waits for the cache's file system. If that answers the cache is opened,
+ * however long that takes.
+ */
+#define CACHE_NS (5 * FM_NS_PER_S)
+
+static void look_at(void *directory)
+{
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)	/* who opens it hears of the rest */
+		(void)close(fd);
+	free(directory);
+}
+
+static int await_cache(const char *directory, struct fm_err *err)
+{
+	char *at = strdup(directory);
+
+	if (at && fm_within(look_at, at, CACHE_NS))
+		return 0;
+	return fm_err_set(err, -ETIMEDOUT, "cache %.200s: its file system does not answer",
+			  directory);
+}
+
 /* A node without its cache moves files all the same: who stages hears why. */
 static void start_stager(struct fm_fmoved *fmoved)
 {
@@ -95,8 +124,16 @@ static void start_stager(struct fm_fmoved *fmoved)
 		.settle_ns = cfg->settle_ns,
 	};
 	struct fm_err err;
+	int ret;
 
-	if (strcmp(cfg->directory, "null:") != 0 && fm_stager_start(&opts, &err) < 0)
+	if (strcmp(cfg->directory, "null:") == 0)
+		return;
+	ret = await_cache(cfg->directory, &err);
+	if (ret < 0)
+		fm_stager_refuse(fmoved->engine, &err);
+	else
+		ret = fm_stager_start(&opts, &err);
+	if (ret < 0)
 		fm_log_error("staging: %s; nothing is staged until fmoved is started again",
 			     err.text);
 }

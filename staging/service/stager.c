@@ -1394,6 +1394,11 @@ static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out,
 	return 0;
 }
 
+void fm_stager_refuse(const struct fm_engine *engine, const struct fm_err *why)
+{
+	state_of(engine)->why = *why;
+}
+
 int fm_stager_start(const struct fm_stager_opts *opts, struct fm_err *err)
 {
 	struct state *state = state_of(opts->engine);

@@ -68,6 +68,9 @@ extern const struct fm_api_op *const fm_stage_ops[];	/* NULL-terminated */
  */
 int fm_stager_start(const struct fm_stager_opts *opts, struct fm_err *err);
 
+/* In its place: there is none, for that reason. */
+void fm_stager_refuse(const struct fm_engine *engine, const struct fm_err *why);
+
 /* NULL: this node stages nothing. */
 struct fm_stager *fm_stager_of(const struct fm_engine *engine);
 

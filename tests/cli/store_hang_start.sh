@@ -1,8 +1,8 @@
 #!/bin/bash
-# Goal:   stores whose file system does not answer keep a daemon neither from starting nor from serving its other stores. It says which ones they
-#         are, in its log and to who asks, and opens them when they answer. They cost a few threads, however many there are.
-# Method: a node with twenty stores on a file system that stops answering before the start (hang_fs, FUSE). It answers later (SIGUSR2), and
-#         another time it fails.
+# Goal:   stores and a cache whose file system does not answer keep a daemon neither from starting nor from serving its other stores. It says
+#         which ones they are, in its log and to who asks, and opens the stores when they answer. They cost a few threads, however many there are.
+# Method: a node with twenty stores and its cache on a file system that stops answering before the start (hang_fs, FUSE). It answers later
+#         (SIGUSR2), and another time it fails.
 . "$(dirname "$0")/lib.sh"
 hung=$(mktemp -d "${TMPDIR:-/tmp}/fm-hang.XXXXXX") || exit 1
 coproc HANG { exec "$FM_BUILD/bin/hang_fs" "$hung" 1 1000 "$(id -u)" 2>/dev/null; }
@@ -14,16 +14,19 @@ end_fs() {
 	umount -l "$hung" 2>/dev/null
 	rmdir "$hung" 2>/dev/null
 }
+mkdir "$hung/a"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };'
 up 2
 trap 'status=$?; end_fs; (exit $status); down' EXIT
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 stores=
 for i in {1..19} ''; do
-	stores+="{ name = \"hung$i\"; directory = \"$hung\"; read = [ \"*\" ]; write = [ \"*\" ]; }, "
+	stores+="{ name = \"hung$i\"; directory = \"$hung/a\"; read = [ \"*\" ]; write = [ \"*\" ]; }, "
 done
 conf=$(<"$dir/c/n2/fmove.conf")
 echo "${conf/stores = ( \{/stores = ( $stores\{}" >"$dir/c/n2/fmove.conf"
+cp "$dir/c/n2/fmove.conf" without
+echo "staging = { directory = \"$hung/cache\"; size = \"10MiB\"; };" >>"$dir/c/n2/fmove.conf"
 log=$dir/c/n2/log
 kill -USR1 "$fs_pid"
 
@@ -45,17 +48,21 @@ for asked in "df n2" "--socket $dir/c/n2/fmoved.sock status"; do
 done
 ok fmove --socket "$dir/c/n2/fmoved.sock" status
 grep -q '^hung .* its file system has not answered for' out || bad "status does not say so: $(cat out)"
-[ "$(cat "/proc/$(cat "$dir/c/n2/pid")"/task/*/wchan | grep -ao 'request_wait_answer' | wc -l)" -le 5 ] || bad "it costs more than a few threads"
+[ "$(cat "/proc/$(cat "$dir/c/n2/pid")"/task/*/wchan | grep -ao 'request_wait_answer' | wc -l)" -le 6 ] || bad "it costs more than a few threads"
+
+is_logged "staging: cache $hung/cache: its file system does not answer" "$log" || bad "not told of the cache: $(tail -n 3 "$log")"
+no 1 'its file system does not answer' fmove --socket "$dir/c/n2/fmoved.sock" stage n2:s/file
 
 # It answers again.
 kill -USR2 "$fs_pid"
 await fmove put --quiet -f file n2:hung/file || bad "it is not opened: $(tail -n 3 "$log")"
 ok fmove put --quiet -f file n2:hung19/file19
-same file "$hung/file"
+same file "$hung/a/file"
 is_logged 'store "hung": the file system of .* answers now' "$log" || bad "not told: $(tail -n 3 "$log")"
 
 # A reload while it hangs leaves it as it is, and a stop waits for nothing of it.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+cat without >"$dir/c/n2/fmove.conf"
 kill -USR1 "$fs_pid"
 start_again n2
 reachable 2
