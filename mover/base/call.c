@@ -14,7 +14,6 @@
 
 #include "mover/base/component.h"
 #include "mover/base/env.h"
-#include "mover/base/fault.h"
 
 /*
  * A look-up beneath a directory that is being renamed answers EAGAIN. That wait is not ours, so a
@@ -185,9 +184,7 @@ int fm_call_fdatasync(int fd)
 
 int fm_call_write_back(int fd, uint64_t offset, uint64_t len, unsigned flags)
 {
-	int ret = FM_FAULT("call.no_write_back")
-			  ? -ENOSYS
-			  : fm_call(sync_file_range(fd, (off_t)offset, (off_t)len, flags));
+	int ret = fm_call(sync_file_range(fd, (off_t)offset, (off_t)len, flags));
 
 	return ret == -ENOSYS || ret == -EPERM || ret == -EINVAL || ret == -ESPIPE ? 0 : ret;
 }

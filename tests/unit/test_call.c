@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/fm_test.h"
+#include "tests/unit/refused_call.h"
 
 static char dir_path[64];
 static int dir, fd;
@@ -33,9 +35,15 @@ static void end(void)
 	CU_ASSERT_EQUAL(rmdir(dir_path), 0);
 }
 
-/* What has no pages to write back needs none written back; a wrong descriptor is an error. */
+static int write_back(void)
+{
+	return fm_call_write_back(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
+/* What has no pages to write back needs none written back, nor what knows no such call. */
 static void test_write_back(void)
 {
+	static const int none[] = { ENOSYS, EPERM, EINVAL, ESPIPE }, bad[] = { EIO, ENOSPC };
 	int pipes[2];
 
 	begin();
@@ -44,6 +52,13 @@ static void test_write_back(void)
 	CU_ASSERT_EQUAL_FATAL(pipe(pipes), 0);
 	CU_ASSERT_EQUAL(fm_call_write_back(pipes[1], 0, 0, SYNC_FILE_RANGE_WRITE), 0);
 	CU_ASSERT_EQUAL(close(pipes[0]) | close(pipes[1]), 0);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		CU_ASSERT_TRUE(with_refused_call(SYS_sync_file_range, none[i], write_back) >= 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int ret = with_refused_call(SYS_sync_file_range, bad[i], write_back);
+
+		CU_ASSERT_TRUE(ret == -bad[i] || ret == 1);
+	}
 	CU_ASSERT_EQUAL(fm_call_write_back(-1, 0, 0, SYNC_FILE_RANGE_WRITE), -EBADF);
 	end();
 }

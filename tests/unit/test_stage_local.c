@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mover/base/err.h"
@@ -21,6 +22,7 @@
 #include "staging/service/local.h"
 #include "tests/fm_test.h"
 #include "tests/unit/cached.h"
+#include "tests/unit/refused_call.h"
 #include "tests/unit/remove_all.h"
 
 #define LARGE 9000000
@@ -378,9 +380,17 @@ static void test_failures(void)
 	begin();
 	test_failure("stage.copy", -EIO);
 	test_failure("stage.write_back", -EIO);
-	test_failure("call.no_write_back", 0);
 	test_failure("stage.alloc", -ENOMEM);
 	test_failure("stage.clone", 0);
+	end();
+}
+
+/* Where nothing can be written back early, it is when the copy is synced. */
+static void test_no_write_back(void)
+{
+	begin();
+	CU_ASSERT_TRUE(with_refused_call(SYS_sync_file_range, ENOSYS, copy) >= 0);
+	CU_ASSERT_TRUE(with_refused_call(SYS_sync_file_range, EIO, copy) != 0);
 	end();
 }
 
@@ -462,6 +472,7 @@ static const struct fm_test tests[] = {
 	{ "what was damaged at the source is told", test_damaged },
 	{ "it stops when it is told to", test_stopped },
 	{ "what fails is told", test_failures },
+	{ "it needs no early writing back", test_no_write_back },
 	{ "a file's copy is the same, and its listing", test_file },
 	{ "a file that changes while it is copied is told", test_file_changed },
 	{ "of a file that could not be copied nothing has its name", test_file_failures },
