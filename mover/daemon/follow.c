@@ -14,7 +14,8 @@
  *
  * Each store is opened by itself, on a worker's thread: one whose file system does not answer keeps
  * that thread, and no other store. What may wait so gets a part of the threads only, and all that
- * is on one mount a quarter of them (worker.h).
+ * is on one mount a quarter of them (worker.h). All openings together get a half of that part, less
+ * what is kept for root: five of 16 threads. Behind so many that hang no further store comes.
  *
  * Control loop only, but for that.
  */
@@ -39,14 +40,16 @@
 #define LOOK_NS (FM_NS_PER_S / 2)
 /* For so long a start waits for all of its stores together. */
 #define PATIENCE_NS (3 * FM_NS_PER_S)
+#define SHARE "opening stores"		/* of the threads; no peer is called so */
 
 struct fm_follow {
 	struct fm_fmoved *fmoved;
 	struct fm_timer timer;
 	bool is_filled;			/* what the start has opened is the engine's */
 	bool is_stopped;
-	struct fm_err said;		/* why one could not be opened; code 0: nothing was said */
-	struct fm_list openings;	/* one for a name at most */
+	/* why one could not be opened, by its place in the configuration; code 0: nothing was said */
+	struct fm_err said[FM_STORES_MAX];
+	struct fm_list openings;	/* one for a name and device at most */
 	unsigned count;			/* of them, FM_STORES_MAX at most */
 };
 
@@ -125,12 +128,20 @@ static void end_open(struct opening *o)
 	free(o);
 }
 
-/* It is tried again and again, and said once. */
-static void say_error(struct fm_follow *f, const struct fm_err *err)
+/* What was said of its store, whose configuration is in force. */
+static struct fm_err *said_of(const struct opening *o)
 {
-	if (strcmp(f->said.text, err->text) != 0)
+	return &o->follow->said[o->of - o->cfg->stores];
+}
+
+/* It is tried again and again, and said once for each store. */
+static void say_error(const struct opening *o, const struct fm_err *err)
+{
+	struct fm_err *said = said_of(o);
+
+	if (strcmp(said->text, err->text) != 0)
 		fm_log_error("%s", err->text);
-	f->said = *err;
+	*said = *err;
 }
 
 /* code: what its file system fails with; 0: it does not answer. */
@@ -150,7 +161,7 @@ static void could_not_open(struct opening *o)
 	struct fm_err err;
 
 	if (o->of->volume[0]) {
-		say_error(o->follow, &o->err);
+		say_error(o, &o->err);
 	} else if (silent && silent->silent_code != o->ret) {
 		fm_log_error("%s", o->err.text);
 		if (set_silent(o->follow, o->of, o->ret, &err) < 0)
@@ -186,9 +197,9 @@ static void take(struct opening *o)
 		o->store->ops->free(o->store);
 	} else {
 		say_opened(o);
-		fm_err_clear(&f->said);
+		fm_err_clear(said_of(o));
 		if (fm_engine_set_store(f->fmoved->engine, o->store, &err) < 0)
-			say_error(f, &err);
+			say_error(o, &err);
 	}
 	end_open(o);
 }
@@ -202,12 +213,18 @@ static void open_done(struct fm_work *work)
 		take(o);
 }
 
-/* Also one of an earlier configuration: what hangs is not begun again. */
-static bool is_being_opened(const struct fm_follow *f, const char *name)
+/*
+ * Also one of an earlier configuration: what hangs is not begun again. Of another device it is: a
+ * volume that was mounted anew may answer.
+ */
+static bool is_being_opened(const struct fm_follow *f, const char *name, dev_t device)
 {
-	fm_list_each (at, next, &f->openings)
-		if (strcmp(fm_container_of(at, struct opening, at)->of->name, name) == 0)
+	fm_list_each (at, next, &f->openings) {
+		const struct opening *o = fm_container_of(at, struct opening, at);
+
+		if (strcmp(o->of->name, name) == 0 && o->as.device == device)
 			return true;
+	}
 	return false;
 }
 
@@ -228,7 +245,7 @@ static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 {
 	struct opening *o;
 
-	if (is_being_opened(f, of->name) || f->count == FM_STORES_MAX)
+	if (is_being_opened(f, of->name, as ? as->device : 0) || f->count == FM_STORES_MAX)
 		return;
 	o = calloc(1, sizeof(*o));
 	if (!o)
@@ -240,7 +257,7 @@ static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 	if (as)
 		o->as = *as;
 	o->work = (struct fm_work){ .run = open_run, .done = open_done,
-				    .may_await = waits_for(o) };
+				    .may_await = waits_for(o), .who = fm_share_name(SHARE) };
 	fm_list_append(&f->openings, &o->at);
 	f->count++;
 	fm_worker_submit(f->fmoved->worker, &o->work, f->fmoved->loop);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goal:   a volume whose file system does not answer when its store is opened keeps no other store on a volume from coming, nor the daemon from
-#         answering; and it is opened once, not again and again.
+#         answering; and it is opened once, not again and again, but when it was mounted anew. What cannot be opened is said once for each store.
 # Method: a node with two stores on volumes; what fmove-nvmed would say is written by hand. One of them is on a file system that stops answering
 #         (hang_fs, FUSE) before its volume is said to be mounted; the other one is said to be later.
 . "$(dirname "$0")/lib.sh"
@@ -21,13 +21,14 @@ volume() {
 }
 export FM_CLUSTER_CONF="memory = { arena = \"64MiB\"; };
 nvme = { socket = \"@NODE@/nvmed/sock\"; };
-volumes = ( $(volume hung "$hung"), $(volume data @NODE@/s) );"
+volumes = ( $(volume hung "$hung"), $(volume data @NODE@/s), $(volume bad1 @NODE@/bad1), $(volume bad2 @NODE@/bad2) );"
 export FM_CLUSTER_STORE='volume = "data";'
 up 1
 trap 'status=$?; end_fs; (exit $status); down' EXIT
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n1
-sed -i "s|stores = ( {|stores = ( { name = \"hung\"; directory = \"$hung\"; volume = \"hung\"; }, {|" "$dir/c/n1/fmove.conf"
-mkdir "$dir/c/n1/nvmed"
+bad=$(for i in 1 2; do echo -n "{ name = \"bad$i\"; directory = \"$dir/c/n1/bad$i\"; volume = \"bad$i\"; }, "; done)
+sed -i "s|stores = ( {|stores = ( { name = \"hung\"; directory = \"$hung\"; volume = \"hung\"; }, $bad{|" "$dir/c/n1/fmove.conf"
+mkdir "$dir/c/n1/nvmed" "$dir/c/n1/bad1" "$dir/c/n1/bad2"
 
 # says NAME DEVICE ...: the volumes that are mounted.
 says() {
@@ -50,10 +51,15 @@ hangs() {
 	cat "/proc/$(cat "$dir/c/n1/pid")"/task/*/wchan 2>/dev/null | grep -aq 'fuse\|request_wait'
 }
 await hangs || bad "nobody waits for the file system"
-says hung "$device" data "$(stat -c %d "$(store 1)")"
+says hung "$device" data "$(stat -c %d "$(store 1)")" bad1 1 bad2 1
 await fmove ls n1:s || bad "a store that hangs keeps another one from coming: $(tail -n 3 "$dir/c/n1/log")"
 no 1 'store hung is on volume hung, which is not mounted' fmove ls n1:hung
 sleep 1.2	# more than two looks
-[ "$(cat "/proc/$(cat "$dir/c/n1/pid")"/task/*/wchan | grep -ao 'request_wait_answer' | wc -l)" -le 1 ] || bad "it is opened again while it hangs"
+openings() { cat "/proc/$(cat "$dir/c/n1/pid")"/task/*/wchan | grep -ao 'request_wait_answer' | wc -l; }
+[ "$(openings)" -le 1 ] || bad "it is opened again while it hangs"
+[ "$(grep -c 'is not the volume "bad[12]"' "$dir/c/n1/log")" -eq 2 ] || bad "of two that cannot be opened: $(cat "$dir/c/n1/log")"
+opened_again() { [ "$(openings)" -eq 2 ]; }
+says hung $((device + 1))
+await opened_again || bad "what was mounted anew is not opened while the earlier opening hangs"
 end_fs
 exit
