@@ -47,7 +47,7 @@ struct fm_follow {
 	struct fm_timer timer;
 	bool is_filled;			/* what the start has opened is the engine's */
 	bool is_stopped;
-	/* why one could not be opened, by its place in the configuration; code 0: nothing was said */
+	/* why one could not be opened, by its place in the configuration; code 0: nothing said */
 	struct fm_err said[FM_STORES_MAX];
 	struct fm_list openings;	/* one for a name and device at most */
 	unsigned count;			/* of them, FM_STORES_MAX at most */
