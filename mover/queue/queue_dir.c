@@ -81,15 +81,25 @@ static int write_file(int dir, const char *id, const char *text, struct fm_err *
 	return 0;
 }
 
-static void remove_file(int dir, const char *id)
+static int remove_file(int dir, const char *id)
 {
 	char name[NAME_MAX_LEN];
+	int ret;
 
 	file_name(id, SUFFIX, name);
-	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
-		fm_log_job(NULL, 0, FM_LOG_WARN, id,
-			   "it has ended, but its file cannot be removed: %s", fm_err_name(errno));
+	ret = unlinkat(dir, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 	(void)fsync(dir);	/* one that comes back is found to be done */
+	return ret;
+}
+
+/* A full disk would say it of each job. */
+static void say_left(struct fm_queue_job *j)
+{
+	if (j->remove_ret < 0)
+		fm_log_job(&j->queue->lines, fm_loop_now(j->queue->c.loop), FM_LOG_WARN, j->id,
+			   "it has ended, but its file cannot be removed: %s",
+			   fm_err_name(j->remove_ret));
+	j->remove_ret = 0;
 }
 
 /*
@@ -105,21 +115,22 @@ static void save_run(struct fm_work *work)
 				   : fm_err_set(&j->save_err, -ENOMEM,
 						"write down job %s: no memory", j->id);
 	if (j->save_ret < 0 && j->is_end_saved)
-		remove_file(j->queue->dir, j->id);
+		j->remove_ret = remove_file(j->queue->dir, j->id);
 }
 
 static void forget_run(struct fm_work *work)
 {
-	const struct fm_queue_job *j = fm_container_of(work, struct fm_queue_job, save);
+	struct fm_queue_job *j = fm_container_of(work, struct fm_queue_job, save);
 
 	if (j->queue->dir >= 0)
-		remove_file(j->queue->dir, j->id);
+		j->remove_ret = remove_file(j->queue->dir, j->id);
 }
 
 static void forget_done(struct fm_work *work)
 {
 	struct fm_queue_job *j = fm_container_of(work, struct fm_queue_job, save);
 
+	say_left(j);
 	j->is_saving = false;
 	if (!j->tell.is_posted)		/* else what is told last frees it */
 		fm_queue_job_free(j);
@@ -157,6 +168,7 @@ static void save_done(struct fm_work *work)
 
 	free(j->save_text);
 	j->save_text = NULL;
+	say_left(j);
 	j->is_saving = j->is_dirty = false;
 	if (j->is_forgotten)
 		forget_now(j);
@@ -165,8 +177,8 @@ static void save_done(struct fm_work *work)
 	else if (is_again)
 		fm_queue_save(j);
 	else if (j->save_ret < 0)
-		fm_log_job(NULL, 0, FM_LOG_WARN, j->id, "%s; the next start does not know of it",
-			   j->save_err.text);
+		fm_log_job(&j->queue->lines, fm_loop_now(j->queue->c.loop), FM_LOG_WARN, j->id,
+			   "%s; the next start does not know of it", j->save_err.text);
 }
 
 static char *encode(const struct fm_queue_job *j)

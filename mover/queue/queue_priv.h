@@ -9,6 +9,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/log.h"
 #include "mover/base/loop.h"
 #include "mover/base/share.h"
 #include "mover/base/worker.h"
@@ -70,6 +71,7 @@ struct fm_queue {
 	int lock;
 	struct fm_err no_dir;
 	bool is_stopping;
+	struct fm_log_limit lines;	/* of what cannot be written down */
 };
 
 /* A transfer that is over, but the file of which a holder still closes: that may take for ever, and
@@ -156,6 +158,7 @@ struct fm_queue_job {
 	char *save_text;
 	bool is_end_saved;		/* what is being saved is its end */
 	int save_ret;
+	int remove_ret;			/* of its file */
 	struct fm_err save_err;
 	bool is_saving;
 	bool is_dirty;			/* to be saved once more */

@@ -1644,6 +1644,47 @@ static void test_an_end_that_cannot_be_written_down_is_not_begun_again(void)
 	scene_down();
 }
 
+/* How many lines of that kind were written to the file. */
+static unsigned lines_with(FILE *log, const char *text)
+{
+	char line[1024];
+	unsigned count = 0;
+
+	rewind(log);
+	while (fgets(line, sizeof(line), log))
+		count += strstr(line, text) != NULL;
+	return count;
+}
+
+/* A full directory is not said of each job: 20 lines a minute are enough. */
+static void test_lines_of_a_full_directory_have_a_limit(void)
+{
+	struct caller c;
+	FILE *log;
+	int saved;
+
+	if (fm_test_lacks_faults())
+		return;
+	saved = dup(STDERR_FILENO);
+	log = tmpfile();
+	CU_ASSERT_TRUE_FATAL(log && saved >= 0);
+	scene_up(1);
+	(void)dup2(fileno(log), STDERR_FILENO);
+	fm_log_set_level(FM_LOG_WARN);
+	for (unsigned i = 0; i < 25; i++) {
+		detached(store_put("a", ALICE), &c);
+		fm_fault_arm("queue.write", 1);
+		end("a", 0);
+		fm_fault_arm(NULL, 0);
+	}
+	fm_log_set_level(FM_LOG_ERROR);
+	(void)dup2(saved, STDERR_FILENO);
+	(void)close(saved);
+	CU_ASSERT_EQUAL(lines_with(log, "the next start does not know of it"), 20);
+	(void)fclose(log);
+	scene_down();
+}
+
 static void test_what_a_lost_caller_wanted_is_paused(void)
 {
 	struct fm_queue_opts o;
@@ -2270,6 +2311,8 @@ static const struct fm_test tests[] = {
 	{"only the last that ended are kept", test_only_the_last_that_ended_are_kept},
 	{"an end that cannot be written down is not begun again",
 	 test_an_end_that_cannot_be_written_down_is_not_begun_again},
+	{"lines of a full directory have a limit",
+	 test_lines_of_a_full_directory_have_a_limit},
 	{"what a lost caller wanted is paused", test_what_a_lost_caller_wanted_is_paused},
 	{"a paused job of a lost caller can be cancelled",
 	 test_a_paused_job_of_a_lost_caller_can_be_cancelled},
