@@ -22,7 +22,7 @@ void fm_faults_warn(const struct fm_config *cfg);
 
 /*
  * The same, waiting so long at most (within.h): what else is wrong than a directory whose file
- * system does not answer is said when it does.
+ * system does not answer is said when it does. Once in a process.
  */
 void fm_faults_warn_within(struct fm_config *cfg, uint64_t max_ns);
 
