@@ -17,7 +17,7 @@
 #include "staging/run/encode.h"
 #include "staging/run/message.h"
 
-/* A report has a page for each FM_RUN_PAGE extents; 64 bytes for each message's own, and 64 more. */
+/* A report has a page for each FM_RUN_PAGE extents. Room for 64 more, and 64 bytes beside each. */
 #define FM_OUTBOX_NODE_MAX                                                                         \
 	((FM_RUN_EXTENTS_MAX / FM_RUN_PAGE + 64u) * (FM_RUN_BYTES_MAX + 64u))
 

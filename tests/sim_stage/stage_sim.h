@@ -18,7 +18,8 @@
 #define MS FM_NS_PER_MS
 #define BEGIN_NS (1000000 * S)		/* of the world: clocks are set back from there */
 #define NODES_MAX FM_RUN_NODES_MAX
-#define SCAN_SHORT 3			/* extents that a decision looks at, in a third of the seeds */
+/* extents that a decision looks at, in a third of the seeds */
+#define SCAN_SHORT 3
 #define EXTENTS_MAX 300			/* more than one page of a report */
 #define FAULTS_MAX 24
 
