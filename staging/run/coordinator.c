@@ -257,7 +257,6 @@ static void lease_drop(struct coordinator *co, struct seat_lease *l)
 		return;
 	if (!l->is_revoked)
 		co->busy[l->extent]--;
-	fm_run_look_again(co, l->extent);
 	l->is_used = false;
 }
 

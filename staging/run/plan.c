@@ -15,6 +15,7 @@
 #include "mover/base/crc32c.h"
 #include "staging/run/tree.h"
 
+#define FIND_MAX 65536	/* extents that one decision passes over, for each part */
 #define COMING_MAX (FM_RUN_SLOTS - FM_RUN_LEASES)
 
 static uint64_t sinks_of(const struct coordinator *co)
@@ -84,7 +85,6 @@ static void revoke(struct fm_run *run, unsigned node, struct seat_lease *l)
 
 	l->is_revoked = true;
 	co->busy[l->extent]--;
-	fm_run_look_again(co, l->extent);
 	fm_run_order(run, node, &msg);
 }
 
@@ -418,17 +418,25 @@ static void begin_anew_for(struct coordinator *co, uint64_t sinks, const uint64_
 	fm_run_look_again(co, 0);
 }
 
-/* Goes on to the first extent that each part lacks. */
-static void find_lacking(struct fm_run *run, uint64_t sinks, const uint64_t *parts)
+/*
+ * Goes on to the first extent that each part lacks; where that is far, at the next decision.
+ * Returns how many extents from there on are left, of the part that has most.
+ */
+static uint32_t find_lacking(struct fm_run *run, uint64_t sinks, const uint64_t *parts)
 {
 	struct coordinator *co = &run->coordinator;
+	uint32_t left = 0;
 
 	for (unsigned i = 0; i < co->part_count; i++) {
-		uint32_t *e = &co->next_read[i];
+		uint32_t *e = &co->next_read[i], seen = 0;
 
-		while (*e < run->extent_count && !is_lacking(co, *e, sinks, parts[i]))
+		while (*e < run->extent_count && seen++ < FIND_MAX &&
+		       !is_lacking(co, *e, sinks, parts[i]))
 			(*e)++;
+		if (run->extent_count - *e > left)
+			left = run->extent_count - *e;
 	}
+	return left;
 }
 
 /*
@@ -441,7 +449,7 @@ static void plan_reads(struct fm_run *run)
 	struct coordinator *co = &run->coordinator;
 	uint64_t parts[FM_RUN_NODES_MAX], near[FM_RUN_NODES_MAX], sinks = sinks_of(co);
 	unsigned count = sinks ? parts_of(run, carriers_of(co), parts) : 0;
-	uint32_t seen = count > 1 ? run->scan_max : run->extent_count;
+	uint32_t left;
 
 	if (!sinks)
 		return;
@@ -449,8 +457,10 @@ static void plan_reads(struct fm_run *run)
 		near[i] = near_to(co, parts[i]);
 	plan_carries(run, sinks, parts, near, count);
 	begin_anew_for(co, sinks, parts, count);
-	find_lacking(run, sinks, parts);
-	for (uint32_t n = 0; n < seen && n < run->extent_count; n++)
+	left = find_lacking(run, sinks, parts);
+	if (count > 1 && left > run->scan_max)
+		left = run->scan_max;
+	for (uint32_t n = 0; n < left; n++)
 		for (unsigned i = 0; i < count; i++) {
 			uint32_t e = co->next_read[i] + n;
 
@@ -523,7 +533,7 @@ static void plan_fetches_of(struct fm_run *run, unsigned node)
 	/* the former mostly, beside slow ones */
 	if (!(servers_of(run) & seat->state.up) || run->now_ns < seat->fetch_after_ns)
 		return;
-	for (uint32_t i = 0; i < run->extent_count && i < run->scan_max && may_fetch(seat); i++) {
+	for (uint32_t i = 0; i < run->extent_count && i < FM_RUN_SCAN && may_fetch(seat); i++) {
 		uint32_t e = seat->next_fetch;
 		int server;
 

@@ -85,7 +85,8 @@ struct fm_run_params {
 	uint32_t extent_count;
 	bool can_read;
 	unsigned uploads;		/* 1 to FM_RUN_UPLOADS_MAX */
-	uint32_t scan;			/* extents that one decision looks at; 0: FM_RUN_SCAN */
+	/* extents of each of several parts that one decision looks at; 0: FM_RUN_SCAN */
+	uint32_t scan;
 	enum fm_run_place place;	/* FM_RUN_PASSIVE, FM_RUN_SINK or FM_RUN_READY */
 	/* FM_RUN_SINK: bits of extents that are on the disk and were read again; NULL: none */
 	const uint64_t *have;
