@@ -155,7 +155,7 @@ struct coordinator {
 	/* leases that were revoked, and reads that gave wrong bytes */
 	uint8_t *tries;
 	uint32_t covered;		/* extents that somebody has */
-	/* of each part, for the sinks and parts that parts_crc is of: none below it is to be read */
+	/* by part, of the parts and sinks that parts_crc is of: none below it is to be read */
 	uint32_t next_read[FM_RUN_NODES_MAX];
 	uint32_t parts_crc;
 	unsigned part_count;
