@@ -325,7 +325,7 @@ static void together_ended(struct fm_together_waiter *w, const struct fm_err *er
 static void end_here(struct fm_stage_ask *a, const struct fm_err *err)
 {
 	a->result.err = *err;
-	if (!a->nodes) {
+	if (!a->nodes || !a->together) {
 		end_ask(a);
 		return;
 	}
@@ -341,7 +341,7 @@ static void hold_done(struct fm_work *work)
 	/* It is here, though the run may have found nothing when it looked, and waits for it. */
 	if (a->together && err.code == 0)
 		fm_together_found(a->together);
-	else if (a->nodes && a->result.was_ready)
+	else if (a->together && a->nodes && a->result.was_ready)
 		fm_together_refuse(a->together, &err);
 	end_here(a, &err);
 }
@@ -1033,6 +1033,13 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	return a;
 }
 
+int fm_stager_check_freshness(enum fm_stage_freshness check, const char *nodes, struct fm_err *err)
+{
+	if (!nodes || !nodes[0] || check == FM_STAGE_BY_LISTING)
+		return 0;
+	return fm_err_set(err, -EINVAL, "check: with nodes a source is compared by its listing");
+}
+
 static struct fm_share_id asker_of(const struct fm_stage_request *r)
 {
 	return r->who.peer ? fm_share_name(r->who.peer) : fm_share_user(r->who.uid);
@@ -1049,6 +1056,8 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 
 	if (ret == 0 && r->path_len > FM_PATH_LEN_MAX)
 		ret = fm_err_set(err, -ENAMETOOLONG, "the path is too long");
+	if (ret == 0)
+		ret = fm_stager_check_freshness(r->check, r->nodes, err);
 	if (ret == 0)
 		ret = fm_share_take(&s->places, asker_of(r), 1, &place, err);
 	if (ret < 0)

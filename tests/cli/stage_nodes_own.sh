@@ -1,6 +1,7 @@
 #!/bin/bash
 # Goal:   a request for several nodes counts this one among them, however long it is at the dataset already by itself.
 # Method: the source's node copies what is its own, alone; meanwhile it is asked to have it on all nodes. In the end all have it.
+#         Then a user asks over the API, with nodes, for what only the copy here answers: that is refused, and fmoved goes on.
 . "$(dirname "$0")/lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "3GiB"; grace = "0s"; peers = [ "*" ]; };'
 up 2
@@ -28,4 +29,20 @@ grep -q '2 of 2 nodes have it' err || bad "not both: $(cat err)"
 wait $alone || bad "alone: $(cat err.alone)"
 [ "$(cat out)" = "$(cat out.alone)" ] || bad "two copies: $(cat out out.alone)"
 diff -r "$source" "$(cat out)" || bad "n2 differs"
+
+# refused REQUEST: by an error, at once.
+refused() {
+	: >said
+	"$FMOVE_BIN/hold" "$FMOVE_SOCKET" 1 1 "$1" >said &
+	local asker=$!
+	await test -s said || bad "no answer to $1"
+	kill $asker
+	wait $asker 2>/dev/null
+	[[ $(<said) == '0 '*'with nodes a source is compared by its listing'* ]] || bad "$1: $(<said)"
+}
+for check in none content; do
+	refused "{\"op\":\"stage\",\"id\":#,\"node\":\"n2\",\"store\":\"s\",\"path\":\"set$n\",\"check\":\"$check\",\"nodes\":\"all\"}"
+done
+refused '{"op":"stage_hub","id":#,"path":"models--org--m@main","check":"content","nodes":"all"}'
+ok fmove datasets
 exit

@@ -94,7 +94,8 @@ struct fmove_stage_options {
 	/* it stays as long as this process of ours lives, on each of nodes; 0: for the grace */
 	pid_t pid;
 	bool is_pinned;			/* it stays until it is unpinned, on each of nodes */
-	enum fmove_freshness check;	/* that is wanted; of a hub not FMOVE_UNASKED */
+	/* that is wanted; of a hub not FMOVE_UNASKED; with nodes FMOVE_BY_LISTING */
+	enum fmove_freshness check;
 	void (*progress)(void *ctx, const char *phase, uint64_t bytes, uint64_t size);
 	void *ctx;
 	int cancel_fd;	/* as in struct fmove_options, but it ends the waiting, and not the fetch */
