@@ -267,6 +267,7 @@ static void mark_of(const struct fm_hub_source *source, char from[static FM_HUB_
 struct mark {
 	char from[FM_HUB_MARK_MAX + 1];	/* of what is to be shown; "": not of what was asked for */
 	char now[FM_HUB_MARK_MAX + 1];	/* the repository's; "": of several */
+	bool is_asked;			/* a user here asked for what is from there */
 	bool is_missing;		/* it has none, */
 	bool is_new;			/* since it is not there itself */
 };
@@ -307,14 +308,19 @@ static int claim(const struct show *s, const struct mark *m, struct fm_err *err)
 			  m->from);
 }
 
-/* Has the mark on the disk, before the first name of that source. */
+/*
+ * Has the mark on the disk, before the first name of that source. What a user here asks for confirms
+ * it: only such a mark says later which of the other nodes is asked first.
+ */
 static int write_mark(int home, const struct show *s, const struct mark *m, struct fm_err *err)
 {
 	const char *dir = s->source->name.dir;
+	bool is_same = m->now[0] && strcmp(m->now, m->from) == 0;
 	bool is_right = !m->is_new && !m->is_missing &&
-			(!m->now[0] || strcmp(m->now, m->from) == 0);
+			(!m->now[0] || (is_same && (m->is_asked || !s->asked)));
+	const char *from = m->is_new || is_same ? m->from : "";
 	int ret = is_right ? fm_hub_mark_sync(home)
-			   : fm_hub_mark_write(home, dir, m->is_new ? m->from : "");
+			   : fm_hub_mark_write(home, dir, from, s->asked);
 
 	return ret < 0 ? fm_err_sys(err, ret, "note the source of %s", dir) : 0;
 }
@@ -389,7 +395,7 @@ static int check(const struct fm_hub *h, int home, int hub, const struct show *s
 	mark_of(s->source, m.from);
 	if (s->asked && strcmp(s->asked, s->info->source) != 0)
 		m.from[0] = '\0';
-	ret = fm_hub_mark_read(home, dir, m.now);
+	ret = fm_hub_mark_read(home, dir, m.now, &m.is_asked);
 	if (ret < 0 && ret != -ENOENT)
 		return fm_err_sys(err, ret, "read the source of %s", dir);
 	repository = fm_hub_dir_open(hub, dir);
@@ -469,18 +475,22 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char 
 
 _Static_assert(FM_HUB_FROM_MAX == FM_HUB_MARK_MAX, "a mark is a source");
 
-void fm_hub_from(struct fm_hub *h, const char *repository, char out[static FM_HUB_FROM_MAX + 1])
+int fm_hub_from(struct fm_hub *h, const char *repository, char out[static FM_HUB_FROM_MAX + 1])
 {
-	int home;
+	bool is_asked = false;
+	int home, ret;
 
 	out[0] = '\0';
 	pthread_mutex_lock(&h->lock);
-	home = fm_hub_dir_open(h->root, HOME);
+	home = ret = fm_hub_dir_open(h->root, HOME);
 	if (home >= 0) {
-		(void)fm_hub_mark_read(home, repository, out);	/* not known: as none */
+		ret = fm_hub_mark_read(home, repository, out, &is_asked);
 		(void)close(home);	/* only read */
 	}
 	pthread_mutex_unlock(&h->lock);
+	if (!is_asked)
+		out[0] = '\0';
+	return ret == -ENOENT ? 0 : ret;
 }
 
 /* ---- what goes ---- */
@@ -594,14 +604,15 @@ static void look_at_source(int dir, const char *name, void *ctx)
 static void mend_mark(struct sweep *s, int home, const char *name)
 {
 	char now[FM_HUB_MARK_MAX + 1];
-	int ret = fm_hub_mark_read(home, name, now);
+	bool is_asked;
+	int ret = fm_hub_mark_read(home, name, now, &is_asked);
 
 	fm_hub_dir_each(s->repository, SNAPSHOTS, look_at_source, s);
 	if (ret == -ENOENT && s->from[0] && !s->has_several && !s->has_odd)
-		ret = fm_hub_mark_write(home, name, s->from);
+		ret = fm_hub_mark_write(home, name, s->from, false);
 	else if (ret == 0 && now[0] && s->from[0] &&
 		 (s->has_several || strcmp(now, s->from) != 0))
-		ret = fm_hub_mark_write(home, name, "");
+		ret = fm_hub_mark_write(home, name, "", false);
 	else
 		return;
 	if (ret < 0)

@@ -67,9 +67,12 @@ const char *fm_hub_home(const struct fm_hub *h);
 int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char *asked, char *path,
 		size_t max, struct fm_err *err);
 
-/* The source of a repository, NODE:STORE; "": it has none, or several. out: FM_HUB_FROM_MAX + 1. */
+/*
+ * The source of a repository, NODE:STORE, that a user of this node asked for; "": it has none, or
+ * several, or only another node has brought it. An error: it is not known now.
+ */
 #define FM_HUB_FROM_MAX (2 * FM_WIRE_NAME_MAX + 1)
-void fm_hub_from(struct fm_hub *h, const char *repository, char out[static FM_HUB_FROM_MAX + 1]);
+int fm_hub_from(struct fm_hub *h, const char *repository, char out[static FM_HUB_FROM_MAX + 1]);
 
 /* To be called every few seconds: what leads to datasets that are gone is removed. */
 void fm_hub_sweep(struct fm_hub *h);

@@ -29,6 +29,7 @@ struct fm_hub_ask {
 	enum fm_stage_freshness check;
 	struct fm_work work;		/* looks whose the repository is here */
 	char from[FM_HUB_FROM_MAX + 1];
+	int code;			/* of that look */
 	struct fm_stage_ask *ask;	/* while it is staged */
 	void (*done)(void *ctx, const struct fm_stage_result *result, const char *home);
 	void *ctx;			/* NULL: nobody waits any more */
@@ -92,18 +93,24 @@ static void look_run(struct fm_work *work)
 {
 	struct fm_hub_ask *h = fm_container_of(work, struct fm_hub_ask, work);
 
-	fm_hub_from(fm_stager_hub(h->s), h->name.dir, h->from);
+	h->code = fm_hub_from(fm_stager_hub(h->s), h->name.dir, h->from);
 }
 
 /*
- * The store that the repository is from here is asked first. So the same command gets the same
- * source again, and no node that answers sooner takes it over.
+ * The store that a user here has the repository from is asked before other nodes. So the same
+ * command gets the same source again, and no node that answers sooner, or brought it here by itself,
+ * takes it over.
  */
 static void look_done(struct fm_work *work)
 {
 	struct fm_hub_ask *h = fm_container_of(work, struct fm_hub_ask, work);
 	struct fm_stage_result failed = { .err = { 0 } };
 
+	if (h->code < 0) {
+		(void)fm_err_sys(&failed.err, h->code, "read the source of %s", h->name.dir);
+		end(h, &failed);
+		return;
+	}
 	if (fm_hub_find(fm_stager_engine(h->s), &h->name, &h->who, h->from, found, h,
 			&failed.err) < 0)
 		end(h, &failed);

@@ -21,7 +21,8 @@ struct find {
 	char revision[FM_HUB_REVISION_MAX + 1];
 	struct fm_who who;
 	unsigned probes;		/* that are under way */
-	bool has_asked_peers;
+	char from[2 * FM_WIRE_NAME_MAX + 2];	/* is asked before other nodes; "": none, or was */
+	bool has_asked_own, has_asked_peers;
 	bool is_over;			/* done() was called */
 	int away;			/* why a node could not be asked; 0: none */
 	char asked[FM_ERR_TEXT_MAX], wrong[FM_ERR_TEXT_MAX];
@@ -35,7 +36,7 @@ struct probe {
 	struct find *f;
 	char node[FM_WIRE_NAME_MAX + 1];
 	char store[FM_WIRE_NAME_MAX + 1];	/* that is looked at; "": none yet */
-	bool is_first;				/* only that store is: the search comes after it */
+	bool is_first;				/* only that store is */
 	unsigned stores;			/* that it has named so far */
 };
 
@@ -74,6 +75,7 @@ static void tell_none(struct find *f)
 }
 
 static int start_probe(struct find *f, const char *node, struct fm_err *err);
+static int start_first(struct find *f, const char *from, struct fm_err *err);
 
 static void ask_peers(struct find *f)
 {
@@ -90,14 +92,42 @@ static void ask_peers(struct find *f)
 	f->probes--;
 }
 
+static bool is_own(const struct find *f, const char *from)
+{
+	size_t len = strlen(f->engine->name);
+
+	return strncmp(from, f->engine->name, len) == 0 && from[len] == ':';
+}
+
+/* Asks whoever is next: a store of this node that it is from, its others, that of another node. */
+static int go_on(struct find *f, struct fm_err *err)
+{
+	char from[sizeof(f->from)];
+
+	if (f->from[0] && (f->has_asked_own || is_own(f, f->from))) {
+		memcpy(from, f->from, sizeof(from));
+		f->from[0] = '\0';
+		/* one that cannot be asked first is asked as any other */
+		if (start_first(f, from, err) == 0)
+			return 0;
+	}
+	if (!f->has_asked_own) {
+		f->has_asked_own = true;
+		return start_probe(f, f->engine->name, err);
+	}
+	if (!f->has_asked_peers)
+		ask_peers(f);
+	return 0;
+}
+
 static void end_probe(struct probe *p)
 {
 	struct find *f = p->f;
 
 	free(p);
 	f->probes--;
-	if (f->probes == 0 && !f->is_over && !f->has_asked_peers)
-		ask_peers(f);
+	if (f->probes == 0 && !f->is_over && go_on(f, &f->found.err) < 0)
+		tell(f);
 	if (f->probes > 0)
 		return;
 	if (!f->is_over)
@@ -132,19 +162,6 @@ static void give_up(struct probe *p, const struct fm_err *why)
 
 /* ---- one store ---- */
 
-/* The store that is asked before all others does not have it. */
-static void go_on(struct probe *p)
-{
-	struct find *f = p->f;
-
-	free(p);
-	f->probes--;
-	if (start_probe(f, f->engine->name, &f->found.err) == 0)
-		return;
-	tell(f);
-	free(f);
-}
-
 /* A node that says of a commit that it is another one lies. */
 static bool is_answer(const struct find *f, const char *commit)
 {
@@ -170,7 +187,7 @@ static void listed(void *ctx, const struct fm_request_result *r)
 		return;
 	}
 	if (p->is_first) {
-		go_on(p);
+		end_probe(p);
 		return;
 	}
 	if (r->code < 0 && r->code != -ENOENT && r->code != -ENOTDIR)
@@ -286,10 +303,8 @@ int fm_hub_find(struct fm_engine *engine, const struct fm_hub_name *name, const 
 	f->ctx = ctx;
 	(void)snprintf(f->revision, sizeof(f->revision), "%s", name->revision);
 	(void)snprintf(f->path, sizeof(f->path), "%s@%s", name->dir, name->revision);
-	/* one that cannot be asked first is asked as any other */
-	if (from[0] && start_first(f, from, err) == 0)
-		return 0;
-	ret = start_probe(f, engine->name, err);
+	(void)snprintf(f->from, sizeof(f->from), "%s", from);
+	ret = go_on(f, err);
 	if (ret < 0)
 		free(f);
 	return ret;

@@ -2,7 +2,7 @@
 /*
  * hub_find - which node has a revision of a repository, in a store of hub layout.
  *
- * This node's stores are asked first, then those of all peers at once, each peer one store after
+ * This node's stores are asked first, then the one that a user here has it from, then those of all peers at once, each peer one store after
  * the other: a list of KIND--ORG--NAME@REVISION names the commit, and a store that is no hub has no
  * such name. The first that has it whole is the answer. One that says of a commit that it is
  * another one is passed over. Control thread.
@@ -24,8 +24,8 @@ struct fm_hub_found {
 
 /*
  * done(ctx, ...) once, unless an error is returned; what it is told is valid during the call. from:
- * NODE:STORE, which is asked before all others; "": none is. The others are asked if that does not
- * have it, or cannot be asked.
+ * NODE:STORE, which is asked before all others, of another node before all of other nodes; "": none
+ * is. The others are asked if that does not have it, or cannot be asked.
  */
 int fm_hub_find(struct fm_engine *engine, const struct fm_hub_name *name, const struct fm_who *who,
 		const char *from,

@@ -17,6 +17,8 @@
 #define MARKS	"sources"
 #define FORMAT	"fmove hub source 1\n"
 #define SEVERAL "several"
+#define ASKED	"asked here\n"
+#define TEXT_MAX (sizeof(FORMAT ASKED) + FM_HUB_MARK_MAX + 1)
 
 static int open_mark(int marks, const char *repository)
 {
@@ -47,21 +49,27 @@ static int64_t read_mark(int home, const char *repository, char *text, size_t ma
 	return len;
 }
 
-int fm_hub_mark_read(int home, const char *repository, char from[static FM_HUB_MARK_MAX + 1])
+int fm_hub_mark_read(int home, const char *repository, char from[static FM_HUB_MARK_MAX + 1],
+		     bool *is_asked)
 {
-	char text[sizeof(FORMAT) + FM_HUB_MARK_MAX + 2], *line = text + sizeof(FORMAT) - 1;
+	char text[TEXT_MAX + 1], *line = text + sizeof(FORMAT) - 1;
 	int64_t len = read_mark(home, repository, text, sizeof(text) - 1);
 	size_t name;
 
 	from[0] = '\0';
+	*is_asked = false;
 	if (len < 0)
 		return is_bad((int)len) ? 0 : (int)len;
 	if (strncmp(text, FORMAT, sizeof(FORMAT) - 1) != 0)
 		return 0;
 	name = strcspn(line, "\n");
+	*is_asked = line[name] && strcmp(line + name + 1, ASKED) == 0;
+	len -= *is_asked ? (int64_t)strlen(ASKED) : 0;
 	/* the whole file is these lines, and the second one is a store of a node */
-	if (line + name + 1 != text + len || name > FM_HUB_MARK_MAX || !memchr(line, ':', name))
+	if (line + name + 1 != text + len || name > FM_HUB_MARK_MAX || !memchr(line, ':', name)) {
+		*is_asked = false;
 		return 0;
+	}
 	(void)snprintf(from, FM_HUB_MARK_MAX + 1, "%.*s", (int)name, line);
 	return 0;
 }
@@ -81,14 +89,15 @@ static int write_new(int marks, const char *text)
 	return ret;
 }
 
-int fm_hub_mark_write(int home, const char *repository, const char *from)
+int fm_hub_mark_write(int home, const char *repository, const char *from, bool is_asked)
 {
-	char text[sizeof(FORMAT) + FM_HUB_MARK_MAX + 2];
+	char text[TEXT_MAX + 1];
 	int marks = fm_hub_dir_make(home, MARKS), ret;
 
 	if (marks < 0)
 		return marks;
-	(void)snprintf(text, sizeof(text), FORMAT "%s\n", from[0] ? from : SEVERAL);
+	(void)snprintf(text, sizeof(text), FORMAT "%s\n%s", from[0] ? from : SEVERAL,
+		       from[0] && is_asked ? ASKED : "");
 	ret = write_new(marks, text);
 	if (ret == 0)
 		ret = fm_hub_dir_name(marks, marks, repository);

@@ -17,6 +17,7 @@ static struct {
 } asked;
 static unsigned requests;
 static const char *from = "";	/* what is asked first */
+static bool has_none;		/* this node has no store */
 static bool lacks_first;	/* that has nothing */
 static const char *commit;	/* that each store names; NULL: none has anything */
 
@@ -52,7 +53,7 @@ static void answer(void)
 	else if (asked.o.verb == FM_VERB_LIST)
 		r.code = -ENOENT;
 	else
-		r.store = name;
+		r.store = has_none ? NULL : name;
 	asked.done(asked.ctx, &r);
 }
 
@@ -91,23 +92,41 @@ static void test_other_commit(void)
 	requests = 0;
 }
 
-/* The store that a repository is from is asked before all others, and these if it has nothing. */
+/* A store of this node that it is from is asked before all others, and these if it has nothing. */
 static void test_first(void)
 {
 	static const char one[] = "1111111111111111111111111111111111111111";
 	struct fm_hub_found found;
 
-	from = "n7:theirs";
+	from = "n1:ours";
 	found = find("main", one);
 	CU_ASSERT_EQUAL(requests, 1);
-	CU_ASSERT_STRING_EQUAL(found.node, "n7");
-	CU_ASSERT_STRING_EQUAL(found.store, "theirs");
+	CU_ASSERT_STRING_EQUAL(found.node, "n1");
+	CU_ASSERT_STRING_EQUAL(found.store, "ours");
 	requests = 0;
 	lacks_first = true;
 	found = find("main", one);
 	CU_ASSERT_STRING_EQUAL(found.node, "n1");
 	CU_ASSERT_STRING_EQUAL(found.commit, one);
 	lacks_first = false;
+	from = "";
+	requests = 0;
+}
+
+/* A store of another node comes behind those of this one, and before those of other nodes. */
+static void test_first_of_another(void)
+{
+	static const char one[] = "1111111111111111111111111111111111111111";
+	struct fm_hub_found found;
+
+	from = "n7:theirs";
+	CU_ASSERT_STRING_EQUAL(find("main", one).node, "n1");
+	requests = 0;
+	has_none = true;
+	found = find("main", one);
+	CU_ASSERT_STRING_EQUAL(found.node, "n7");
+	CU_ASSERT_STRING_EQUAL(found.store, "theirs");
+	has_none = false;
 	from = "";
 	requests = 0;
 }
@@ -137,6 +156,7 @@ static void test_endless_stores(void)
 static const struct fm_test tests[] = {
 	{ "a node that says of a commit that it is another one is passed over", test_other_commit },
 	{ "the store that it is from is asked first", test_first },
+	{ "a store of another node comes behind this node's", test_first_of_another },
 	{ "a node that names stores without end is asked no more", test_endless_stores },
 };
 

@@ -188,6 +188,7 @@ static bool is_there_still(void)
 }
 
 #define MARK(from) "fmove hub source 1\n" from "\n"
+#define ASKED(from) MARK(from) "asked here\n"	/* by a user of this node */
 
 /* B has the commit that main of T leads to here, and then another one under the same branch. */
 static void test_same_then_other(void)
@@ -199,7 +200,7 @@ static void test_same_then_other(void)
 	same = bring("b", X, BLOB);
 	other = bring("b", Z, OTHER_BLOB);
 	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
-	CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
+	CU_ASSERT_STRING_EQUAL(mark(), ASKED("t:s"));
 	CU_ASSERT_EQUAL(show_for_another(same, X), -EEXIST);
 	CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "from t:s, and this is from b:s"));
 	CU_ASSERT_EQUAL(show_for_another(same, "main"), -EEXIST);
@@ -209,7 +210,7 @@ static void test_same_then_other(void)
 	CU_ASSERT_EQUAL(leads_to("trees/" X ".json"), ours);
 	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), ours);
 	CU_ASSERT_TRUE(is_ref("main", X) && is_ref("theirs", NULL));
-	CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
+	CU_ASSERT_STRING_EQUAL(mark(), ASKED("t:s"));
 	teardown();
 }
 
@@ -247,6 +248,34 @@ static void come_again(uint64_t id)
 {
 	fm_hub_source("b", "s", REPOSITORY "@" X, table[id - 1].source, FM_CACHE_SOURCE_MAX + 1);
 	table[id - 1].created_ns += 2 * NS_PER_S;
+}
+
+/* Only what a user here asked for says which node is asked first later, not what B brought. */
+static void test_first_asked(void)
+{
+	char from[FM_HUB_FROM_MAX + 1];
+	uint64_t theirs;
+
+	setup();
+	theirs = bring("b", X, BLOB);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "main"), 0);
+	CU_ASSERT_STRING_EQUAL(mark(), MARK("b:s"));
+	CU_ASSERT_EQUAL(fm_hub_from(hub, REPOSITORY, from), 0);
+	CU_ASSERT_STRING_EQUAL(from, "");
+	CU_ASSERT_EQUAL(show_here(theirs, "main"), 0);
+	CU_ASSERT_STRING_EQUAL(mark(), ASKED("b:s"));
+	CU_ASSERT_EQUAL(show_for_another(theirs, "v2"), 0);
+	CU_ASSERT_STRING_EQUAL(mark(), ASKED("b:s"));
+	CU_ASSERT_EQUAL(fm_hub_from(hub, REPOSITORY, from), 0);
+	CU_ASSERT_STRING_EQUAL(from, "b:s");
+	CU_ASSERT_EQUAL(fm_hub_from(hub, "models--org--none", from), 0);
+	CU_ASSERT_STRING_EQUAL(from, "");
+#ifdef FM_FAULTS
+	fm_fault_arm("hub.mark_read", 1);
+	CU_ASSERT_EQUAL(fm_hub_from(hub, REPOSITORY, from), -EIO);
+	fm_fault_arm(NULL, 0);
+#endif
+	teardown();
 }
 
 /* It comes again where the first one was, from B: a version is as sure as its CRCs are. */
@@ -548,7 +577,7 @@ static void test_mark_not_read(void)
 		CU_ASSERT_EQUAL(show_here(i == 0 ? ours : other, "v2"), -EIO);
 		CU_ASSERT_TRUE(fm_fault_fired());
 		CU_ASSERT_TRUE(is_ref("main", X) && is_ref("v2", NULL));
-		CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
+		CU_ASSERT_STRING_EQUAL(mark(), ASKED("t:s"));
 	}
 	fm_fault_arm(NULL, 0);
 	teardown();
@@ -949,6 +978,7 @@ static const struct fm_test tests[] = {
 	{ "nor when what a branch leads to goes", test_evicted },
 	{ "nor when it comes again from another source", test_came_again },
 	{ "nor when the repository is of several", test_came_again_of_several },
+	{ "only what a user here asked for is asked first", test_first_asked },
 	{ "a name has the time of its dataset", test_times },
 	{ "no ref is called like a commit", test_other_commit },
 	{ "the source of a repository moves its branches", test_own_branch },
