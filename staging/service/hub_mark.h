@@ -3,9 +3,9 @@
  * hub_mark - from which store the names in a repository of a hub are: one file for each, beside the
  * hub, where huggingface_hub does not look.
  *
- * hf/sources/models--ORG--NAME has two lines: "fmove hub source 1", and NODE:STORE or "several"; and
- * a third one, "asked here", if a user of this node asked for it and that store had it. Whatever
- * else is there, or nothing, says "several": that lets nobody do what one source may.
+ * hf/sources/models--ORG--NAME has two lines: "fmove hub source 1", and NODE:STORE or "several";
+ * and a third one, "asked here", if a user of this node asked for it and that store had it.
+ * Whatever else is there, or nothing, says "several": that lets nobody do what one source may.
  *
  * Worker, one at a time for a hub; waits for the disk. `home` is the directory hf. Errors are
  * negative errnos.
