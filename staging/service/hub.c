@@ -309,8 +309,8 @@ static int claim(const struct show *s, const struct mark *m, struct fm_err *err)
 }
 
 /*
- * Has the mark on the disk, before the first name of that source. What a user here asks for confirms
- * it: only such a mark says later which of the other nodes is asked first.
+ * Has the mark on the disk, before the first name of that source. What a user here asks for
+ * confirms it: only such a mark says later which of the other nodes is asked first.
  */
 static int write_mark(int home, const struct show *s, const struct mark *m, struct fm_err *err)
 {

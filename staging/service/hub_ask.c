@@ -98,8 +98,8 @@ static void look_run(struct fm_work *work)
 
 /*
  * The store that a user here has the repository from is asked before other nodes. So the same
- * command gets the same source again, and no node that answers sooner, or brought it here by itself,
- * takes it over.
+ * command gets the same source again, and no node that answers sooner, or brought it here by
+ * itself, takes it over.
  */
 static void look_done(struct fm_work *work)
 {

@@ -2,10 +2,10 @@
 /*
  * hub_find - which node has a revision of a repository, in a store of hub layout.
  *
- * This node's stores are asked first, then the one that a user here has it from, then those of all peers at once, each peer one store after
- * the other: a list of KIND--ORG--NAME@REVISION names the commit, and a store that is no hub has no
- * such name. The first that has it whole is the answer. One that says of a commit that it is
- * another one is passed over. Control thread.
+ * This node's stores are asked first, then the one that a user here has it from, then those of
+ * all peers at once, each peer one store after the other: a list of KIND--ORG--NAME@REVISION names
+ * the commit, and a store that is no hub has no such name. The first that has it whole is the
+ * answer. One that says of a commit that it is another one is passed over. Control thread.
  */
 #ifndef FM_STAGE_HUB_FIND_H
 #define FM_STAGE_HUB_FIND_H

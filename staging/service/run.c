@@ -246,6 +246,14 @@ static int verify_hub(struct fm_stage_run *r, int data)
 	int ret = fm_hub_verify(data, r->path, &r->is_stopped, &r->done, &is_hash, &r->err);
 
 	r->is_misnamed = ret == -EBADMSG || ret == -EXDEV;
+	if (ret == 0 && r->is_there && !is_hash) {
+		/* nothing says any more whether other nodes than the source sent it */
+		r->is_misnamed = true;
+		return fm_err_set(&r->err, -ESTALE,
+				  "%.200s has files without a hash in their name, and came before "
+				  "fmoved was started or failed: that is thrown away; run it again",
+				  r->source);
+	}
 	if (ret == 0 && r->is_shared && !is_hash) {
 		/* what came from other nodes than the source must show by itself that it is that */
 		r->is_misnamed = true;

@@ -107,6 +107,18 @@ fmove stage --nodes n1,n3 hf:org/plain >out 2>err
 [ $? -eq 1 ] && grep -q 'n3: failed: .*has files without a hash in their name: stage it on each node, without --nodes' err ||
 	bad "a file without a hash: $(cat out err)"
 [ ! -e "$dir/c/n3/cache/hf/hub/models--org--plain" ] || bad "n3 has what no hash shows in its hub"
+# Nor does it come to be shown because the node failed, or ended, when all of it was there: a later request fetches it anew.
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+FMOVE_FAULT=stage.readlink:1 start_again n3
+reachable 3
+fmove stage --nodes n1,n3 hf:org/plain >out 2>err
+[ $? -eq 1 ] && ! grep -q 'n3: failed: .*without a hash' err || bad "n3 had no fault: $(cat out err)"
+use 3
+fmove stage hf:org/plain >out 2>err
+[ $? -eq 1 ] && grep -q 'has files without a hash in their name, and came before.*thrown away; run it again' err ||
+	bad "what came from other nodes is taken: $(cat out err)"
+ok fmove stage hf:org/plain
+use 1
 ok fmove stage hf:org/plain
 has 1 2 plain "$one" main
 
