@@ -299,6 +299,7 @@ static void describe(struct fm_cache *c, const struct fm_cache_entry *e, struct 
 		.requested_ns = shown(c, e->use.requested.wall_ns),
 		.used_ns = shown(c, e->use.used.wall_ns),
 		.verified_ns = shown(c, e->use.verified.wall_ns),
+		.begun_ns = e->set.created_ns,
 	};
 	if (e->place != FM_CACHE_PARTIAL)
 		out->version = e->set.version;

@@ -123,6 +123,7 @@ struct fm_cache_info {
 	int64_t requested_ns;
 	int64_t used_ns; /* when the last hold began or ended */
 	int64_t verified_ns;
+	int64_t begun_ns; /* created_ns as it was noted: in the future if the clock was put back */
 };
 
 struct fm_cache_sums {

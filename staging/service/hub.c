@@ -112,19 +112,20 @@ static int new_link(int repository, const char *target)
  * Whether a link was made for the dataset. One that went, and came again with the same CRCs, has
  * the same path, and may be of another source. A link's time is when its dataset was begun, or,
  * of older versions of fmove, when it was made itself; a dataset's own is later if it came again.
- * It is shown as earlier than it is if the clock was put back, never as later.
+ * The clock may be put back at any time between: the times are as they were noted.
  */
 static bool is_made_for(int dir, const char *name, const struct fm_cache_info *info)
 {
 	struct stat st;
 	int64_t ns;
 
+	/* nothing else says that it is another one's */
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return false;
+		return errno != ENOENT;
 	ns = (int64_t)st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
 	/* not every file system has more than seconds */
-	return ns >= (st.st_mtim.tv_nsec ? info->created_ns
-					 : info->created_ns / NS_PER_S * NS_PER_S);
+	return ns >=
+	       (st.st_mtim.tv_nsec ? info->begun_ns : info->begun_ns / NS_PER_S * NS_PER_S);
 }
 
 static int set_time(int repository, int64_t ns)
@@ -146,7 +147,7 @@ static int make_link(int repository, const struct fm_cache_info *info, const cha
 	if (!is_link_to(dir, name, target) || !is_made_for(dir, name, info)) {
 		ret = new_link(repository, target);
 		if (ret == 0)
-			ret = set_time(repository, info->created_ns);
+			ret = set_time(repository, info->begun_ns);
 		if (ret == 0)
 			ret = fm_hub_dir_name(repository, dir, name);
 	}
@@ -336,7 +337,7 @@ static bool has_newer(const struct fm_hub *h, int repository, const struct show 
 		       s->source->name.revision);
 	return version_of(repository, path, &version) &&
 	       fm_cache_look(h->cache, fm_cache_find_version(h->cache, &version), &now) &&
-	       now.id != s->info->id && now.created_ns > s->info->created_ns;
+	       now.id != s->info->id && now.begun_ns > s->info->begun_ns;
 }
 
 /* ---- what is shown ---- */

@@ -942,14 +942,17 @@ static void test_clock(void)
 {
 	struct scene s;
 	struct fm_cache_info info;
+	int64_t begun_ns;
 	uint64_t id;
 
 	scene_new(&s, "/dev/shm");
 	scene_open(&s);
+	begun_ns = s.wall_ns;
 	id = scene_stage(&s, 1, 20 * MIB);
 	s.wall_ns -= (int64_t)(365 * 24 * HOUR);
 	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 95 * MIB, &s.err), -ENOSPC);
 	CU_ASSERT_TRUE(fm_cache_look(s.c, id, &info) && info.requested_ns == s.wall_ns);
+	CU_ASSERT_TRUE(info.created_ns == s.wall_ns && info.begun_ns == begun_ns);
 	scene_reopen(&s);
 	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 95 * MIB, &s.err), -ENOSPC);
 	s.wall_ns += (int64_t)(3650 * 24 * HOUR);
