@@ -159,6 +159,9 @@ static void end_ask(struct fm_stage_ask *a)
 		fm_afar_log(a->held);
 		fm_afar_log(a->pinned);
 		fm_afar_log(a->shown);
+		if (a->result.keep_err.code < 0)
+			fm_log_warn("%s: not asked of other nodes: %s", a->name,
+				    a->result.keep_err.text);
 	}
 	if (a->is_invited && a->result.err.code < 0)
 		fm_together_refuse(a->together, &a->result.err);
@@ -286,7 +289,7 @@ static void keep(struct fm_stage_ask *a, struct fm_afar_wish *wish, enum fm_stag
 	wish->verb = verb;
 	if (fm_afar_ask(a->s->afar, wish, kept, a, out, &err) == 0)
 		a->keeping++;
-	else if (a->result.err.code == 0)
+	else
 		a->result.keep_err = err;
 }
 
