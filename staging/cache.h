@@ -190,7 +190,7 @@ struct fm_cache_holder {
 int fm_cache_hold(struct fm_cache *cache, uint64_t id, const struct fm_cache_holder *who,
 		  uint64_t *hold, struct fm_err *err);
 
-/* Never waits. */
+/* Whether that user holds or pins it, here or from another node. Never waits. */
 bool fm_cache_is_held_by(struct fm_cache *cache, uint64_t id, uid_t uid);
 
 /* The processes and nodes that hold it, the first max of them: their number. Never waits. */

@@ -362,13 +362,11 @@ size_t fm_cache_holders(struct fm_cache *c, uint64_t id, struct fm_cache_holder 
 bool fm_cache_is_held_by(struct fm_cache *c, uint64_t id, uid_t uid)
 {
 	struct fm_cache_entry *e;
-	bool is_held = false;
+	bool is_held;
 
 	pthread_mutex_lock(&c->lock);
 	e = fm_cache_entry_of(c, id);
-	if (e)
-		fm_list_each (at, next, &e->holds)
-			is_held |= fm_container_of(at, struct fm_cache_hold, at)->record.uid == uid;
+	is_held = e && fm_cache_is_charged(e, uid, true);
 	pthread_mutex_unlock(&c->lock);
 	return is_held;
 }

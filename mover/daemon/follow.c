@@ -305,6 +305,26 @@ static const char *volume_of(void *ctx, const char *store, size_t len)
 	return NULL;
 }
 
+static bool is_any_away(void *ctx)
+{
+	const struct fm_follow *f = ctx;
+	const struct fm_config *cfg = f->fmoved->cfg;
+	struct fm_engine *e = f->fmoved->engine;
+
+	for (unsigned i = 0; i < cfg->store_count; i++) {
+		const struct fm_config_store *of = &cfg->stores[i];
+		struct fm_store_ref *ref;
+
+		if (!of->volume[0])
+			continue;
+		ref = fm_engine_store_get(e, of->name, strlen(of->name));
+		if (!ref)
+			return true;
+		fm_engine_store_put(ref);
+	}
+	return false;
+}
+
 static bool has_any(const struct fm_config *cfg)
 {
 	for (unsigned i = 0; i < cfg->store_count; i++)
@@ -459,7 +479,7 @@ int fm_follow_fill(struct fm_follow *f, struct fm_err *err)
 
 void fm_follow_start(struct fm_follow *f)
 {
-	fm_engine_set_volumes(f->fmoved->engine, volume_of, f);
+	fm_engine_set_volumes(f->fmoved->engine, volume_of, is_any_away, f);
 	fm_timer_set(f->fmoved->loop, &f->timer, fm_loop_now(f->fmoved->loop));
 }
 

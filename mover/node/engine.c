@@ -324,6 +324,15 @@ struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, 
 	return ref;
 }
 
+struct fm_store_ref *fm_engine_store_rules(struct fm_engine *e, const char *name, size_t len)
+{
+	struct fm_store_ref *ref = find_store(e, name, len);
+
+	if (ref)
+		ref->refs++;
+	return ref;
+}
+
 const struct fm_store_ref *fm_engine_store_silent(struct fm_engine *e, const char *name, size_t len)
 {
 	const struct fm_store_ref *ref = find_store(e, name, len);
@@ -333,9 +342,10 @@ const struct fm_store_ref *fm_engine_store_silent(struct fm_engine *e, const cha
 
 void fm_engine_set_volumes(struct fm_engine *e,
 			   const char *(*volume_of)(void *ctx, const char *store, size_t len),
-			   void *ctx)
+			   bool (*is_any_away)(void *ctx), void *ctx)
 {
 	e->volume_of = volume_of;
+	e->is_any_away = is_any_away;
 	e->volume_ctx = ctx;
 }
 
@@ -344,17 +354,35 @@ const char *fm_engine_volume_of(struct fm_engine *e, const char *name, size_t le
 	return e->volume_of ? e->volume_of(e->volume_ctx, name, len) : NULL;
 }
 
-struct fm_store_ref *fm_engine_store_shared(struct fm_engine *e, const char *id)
+bool fm_engine_is_volume_away(struct fm_engine *e)
+{
+	return e->is_any_away && e->is_any_away(e->volume_ctx);
+}
+
+static struct fm_store_ref *shared_store(struct fm_engine *e, const char *id, bool is_silent)
 {
 	fm_list_each(at, next, &e->stores) {
 		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
 
-		if (id[0] && strcmp(ref->store->shared, id) == 0 && !ref->store->is_silent) {
+		if (id[0] && strcmp(ref->store->shared, id) == 0 &&
+		    ref->store->is_silent == is_silent) {
 			ref->refs++;
 			return ref;
 		}
 	}
 	return NULL;
+}
+
+struct fm_store_ref *fm_engine_store_shared(struct fm_engine *e, const char *id)
+{
+	return shared_store(e, id, false);
+}
+
+struct fm_store_ref *fm_engine_store_shared_rules(struct fm_engine *e, const char *id)
+{
+	struct fm_store_ref *open = shared_store(e, id, false);
+
+	return open ? open : shared_store(e, id, true);
 }
 
 void fm_engine_store_put(struct fm_store_ref *ref)

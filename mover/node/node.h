@@ -83,6 +83,7 @@ struct fm_engine {
 	struct fm_list sessions;
 	struct fm_list stores;
 	const char *(*volume_of)(void *ctx, const char *store, size_t len);	/* may be NULL */
+	bool (*is_any_away)(void *ctx);				/* likewise */
 	void *volume_ctx;
 	unsigned store_count;
 	unsigned service_count;
@@ -104,6 +105,8 @@ struct fm_peer *fm_engine_peer(struct fm_engine *e, const char *name);
 struct fm_peer *fm_engine_peer_by_key(struct fm_engine *e, const uint8_t key[FM_KEY_LEN]);
 /* Those that are open. */
 struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, size_t len);
+/* Also one that is silent, which has its rules and nothing else; with a reference. */
+struct fm_store_ref *fm_engine_store_rules(struct fm_engine *e, const char *name, size_t len);
 /* One that is not: its file system does not answer, or fails. Without a reference; NULL: none. */
 const struct fm_store_ref *fm_engine_store_silent(struct fm_engine *e, const char *name,
 						  size_t len);
@@ -111,6 +114,10 @@ const struct fm_store_ref *fm_engine_store_silent(struct fm_engine *e, const cha
 const char *fm_engine_volume_of(struct fm_engine *e, const char *name, size_t len);
 /* The one that is shared by that ID, with a reference; NULL: none. */
 struct fm_store_ref *fm_engine_store_shared(struct fm_engine *e, const char *id);
+/* The same; if none is open, a silent one. */
+struct fm_store_ref *fm_engine_store_shared_rules(struct fm_engine *e, const char *id);
+/* Whether a store follows a volume and is not there now: what ID it has is not known. */
+bool fm_engine_is_volume_away(struct fm_engine *e);
 void fm_engine_store_put(struct fm_store_ref *ref);
 void fm_engine_check_stopped(struct fm_engine *e);
 static inline uint64_t fm_engine_now(const struct fm_engine *e)

@@ -394,6 +394,13 @@ static int store_null_mkdir(struct fm_store *store, const char *path, const stru
 	return null_result(s, null_may_write(s, path, who, err), err);
 }
 
+static bool store_null_lets_peer(struct fm_store *store, const char *peer)
+{
+	const struct fm_who who = { .peer = peer };
+
+	return fm_access_allows(null_of(store)->read, &who);
+}
+
 static void store_null_free(struct fm_store *store)
 {
 	struct store_null *s = null_of(store);
@@ -406,6 +413,7 @@ static void store_null_free(struct fm_store *store)
 static const struct fm_store_ops store_null_ops = {
 	.open_source = store_null_open_source,
 	.rights = store_null_rights,
+	.lets_peer = store_null_lets_peer,
 	.create = store_null_create,
 	.stat = store_null_stat,
 	.list = store_null_list,

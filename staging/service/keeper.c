@@ -18,6 +18,7 @@
 #include "mover/node/session.h"
 #include "mover/services/request.h"
 #include "mover/store/store.h"
+#include "staging/key.h"
 #include "staging/service/api_ops.h"
 #include "staging/service/hub.h"
 #include "staging/service/keep.h"
@@ -223,6 +224,11 @@ static int check_rules(const struct order *o, const char *source, struct fm_err 
 	const struct fm_store_ops *ops = ref ? ref->store->ops : NULL;
 	int ret = 0;
 
+	if (!ref && strncmp(source, FM_STAGE_SHARED, strlen(FM_STAGE_SHARED)) != 0 &&
+	    fm_stage_rights_wait(k->engine, k->node, source))
+		ret = fm_err_set(err, -EAGAIN,
+				 "%.200s is on a volume that is not mounted: who may read it is "
+				 "not known", source);
 	if (ref && !(ops->lets_peer && ops->lets_peer(ref->store, o->peer)))
 		ret = fm_err_set(err, -EACCES,
 				 "%s may not read store \"%s\" of %s; \"peer:%s\" in the store's "

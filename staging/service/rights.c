@@ -104,57 +104,93 @@ void fm_stage_rights_end(struct fm_cache *cache, const char *source, uid_t uid)
 
 struct fm_stage_rights {
 	struct fm_cache *cache;
+	struct fm_engine *engine;
+	const char *node;
 	size_t count;
 	struct {
 		uint64_t id;
-		struct fm_store_ref *store;
+		bool is_now;			/* it is asked about by the next run */
+		struct fm_store_ref *store;	/* then; NULL: its rules are not known */
 	} of[];
 };
 
-static struct fm_store_ref *shared_store(struct fm_engine *engine, const char *source)
+/* In a store of this node, whose name it returns; NULL: it is another node's, or shared. */
+static const char *own_store(const char *node, const char *source)
 {
-	const char *id = source + strlen(FM_STAGE_SHARED);
-	char name[FM_SHARED_LEN_MAX + 1];
+	size_t len = strlen(node);
 
-	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(id, "/"), id);
-	return fm_engine_store_shared(engine, name);
+	if (strncmp(source, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) == 0)
+		source += strlen(FM_HUB_SOURCE);
+	return strncmp(source, node, len) == 0 && source[len] == ':' ? source + len + 1 : NULL;
+}
+
+static bool is_shared(const char *source)
+{
+	return strncmp(source, FM_STAGE_SHARED, strlen(FM_STAGE_SHARED)) == 0;
 }
 
 /* NODE:STORE/PATH of this node, or shared ID/PATH. */
 struct fm_store_ref *fm_stage_rights_store(struct fm_engine *engine, const char *node,
 					   const char *source)
 {
-	size_t len = strlen(node);
+	char id[FM_SHARED_LEN_MAX + 1];
 	const char *store;
 
-	if (strncmp(source, FM_STAGE_SHARED, strlen(FM_STAGE_SHARED)) == 0)
-		return shared_store(engine, source);
-	if (strncmp(source, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) == 0)
-		source += strlen(FM_HUB_SOURCE);
-	if (strncmp(source, node, len) != 0 || source[len] != ':')
-		return NULL;
-	store = source + len + 1;
-	return fm_engine_store_get(engine, store, strcspn(store, "/"));
+	if (is_shared(source)) {
+		source += strlen(FM_STAGE_SHARED);
+		(void)snprintf(id, sizeof(id), "%.*s", (int)strcspn(source, "/"), source);
+		return fm_engine_store_shared_rules(engine, id);
+	}
+	store = own_store(node, source);
+	return store ? fm_engine_store_rules(engine, store, strcspn(store, "/")) : NULL;
 }
 
-struct fm_stage_rights *fm_stage_rights_begin(struct fm_cache *cache, struct fm_engine *engine,
-					      const char *node)
+bool fm_stage_rights_wait(struct fm_engine *engine, const char *node, const char *source)
+{
+	struct fm_store_ref *ref = fm_stage_rights_store(engine, node, source);
+	const char *store = is_shared(source) ? NULL : own_store(node, source);
+	bool is_silent = ref && ref->store->is_silent;
+
+	if (ref)
+		fm_engine_store_put(ref);
+	if (ref)
+		return is_silent;
+	if (is_shared(source))
+		return fm_engine_is_volume_away(engine);
+	return store && fm_engine_volume_of(engine, store, strcspn(store, "/"));
+}
+
+struct fm_stage_rights *fm_stage_rights_new(struct fm_cache *cache, struct fm_engine *engine,
+					    const char *node)
 {
 	size_t count;
 	uint64_t *ids = list_all(cache, &count);
 	struct fm_stage_rights *r = ids ? calloc(1, sizeof(*r) + count * sizeof(r->of[0])) : NULL;
-	struct fm_cache_info info;
 
-	for (size_t i = 0; r && i < count; i++) {
-		if (!fm_cache_look(cache, ids[i], &info))
-			continue;
-		r->of[r->count].id = ids[i];
-		r->of[r->count++].store = fm_stage_rights_store(engine, node, info.source);
-	}
-	if (r)
+	for (size_t i = 0; r && i < count; i++)
+		r->of[r->count++].id = ids[i];
+	if (r) {
 		r->cache = cache;
+		r->engine = engine;
+		r->node = node;
+	}
 	free(ids);
 	return r;
+}
+
+void fm_stage_rights_look(struct fm_stage_rights *r)
+{
+	struct fm_cache_info info;
+
+	for (size_t i = 0; r && i < r->count; i++) {
+		if (!fm_cache_look(r->cache, r->of[i].id, &info)) {
+			r->of[i--] = r->of[--r->count];	/* it has gone */
+			continue;
+		}
+		r->of[i].is_now = !fm_stage_rights_wait(r->engine, r->node, info.source);
+		if (r->of[i].is_now)
+			r->of[i].store = fm_stage_rights_store(r->engine, r->node, info.source);
+	}
 }
 
 void fm_stage_rights_run(struct fm_stage_rights *r)
@@ -164,15 +200,32 @@ void fm_stage_rights_run(struct fm_stage_rights *r)
 	for (size_t i = 0; r && i < r->count; i++) {
 		struct fm_store_ref *ref = r->of[i].store;
 
-		if (fm_stage_rights_agree(r->cache, r->of[i].id, ref ? ref->store : NULL, &err) < 0)
+		if (r->of[i].is_now && fm_stage_rights_agree(r->cache, r->of[i].id,
+							     ref ? ref->store : NULL, &err) < 0)
 			fm_log_warn("staging: who may read a copy is as it was: %s", err.text);
 	}
 }
 
-void fm_stage_rights_free(struct fm_stage_rights *r)
+void fm_stage_rights_asked(struct fm_stage_rights *r)
 {
-	for (size_t i = 0; r && i < r->count; i++)
+	size_t left = 0;
+
+	for (size_t i = 0; r && i < r->count; i++) {
 		if (r->of[i].store)
 			fm_engine_store_put(r->of[i].store);
+		if (!r->of[i].is_now)
+			r->of[left++].id = r->of[i].id;
+	}
+	if (r)
+		r->count = left;
+}
+
+bool fm_stage_rights_are_over(const struct fm_stage_rights *r)
+{
+	return r->count == 0;
+}
+
+void fm_stage_rights_free(struct fm_stage_rights *r)
+{
 	free(r);
 }

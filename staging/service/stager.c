@@ -73,6 +73,7 @@ struct fm_stage_ask {
 	char revision[FM_HUB_REVISION_MAX + 1];	/* of a hub, for its ref; "": none */
 	bool is_live;
 	enum fm_stage_freshness check;
+	bool do_rules_wait;		/* of the store of this node that is not open now */
 	bool is_old;			/* some of it may have been read before this request */
 	bool is_reread;			/* the source is read for its content, now; then: */
 	uint64_t hold;			/* of the dataset; 0: none */
@@ -101,8 +102,9 @@ struct fm_stager {
 	struct fm_timer upkeep;
 	struct fm_work upkeep_work;
 	bool is_in_upkeep;
-	bool has_agreed;		/* rights with rules, since the start */
-	struct fm_stage_rights *rights;	/* while they are made to */
+	/* those that have not agreed with rules since the start */
+	struct fm_stage_rights *rights;
+	bool has_agreed;		/* none is left */
 	bool is_stopping;
 	atomic_bool is_cancelled;	/* the same, for the worker */
 };
@@ -235,7 +237,7 @@ static void hold_run(struct fm_work *work)
 	/* The hold comes first: the right to read may depend on it. */
 	if (ret == 0 && a->pid > 0 && atomic_load(&a->ctx))
 		ret = fm_cache_hold(c, a->id, &who, &hold, err);
-	if (ret == 0)
+	if (ret == 0 && !a->do_rules_wait)
 		ret = fm_stage_rights_agree(c, a->id, a->from ? a->from->store : NULL, err);
 	if (ret == 0)
 		ret = fm_cache_allow_user(c, a->id, a->uid, a->is_invited, err);
@@ -351,9 +353,14 @@ static void hold_done(struct fm_work *work)
 
 static void take(struct fm_stage_ask *a, uint64_t id)
 {
+	char source[FM_CACHE_SOURCE_MAX + 1];
+
 	a->id = id;
 	if (!a->from)	/* whose rules count here, whichever node was asked */
 		a->from = fm_engine_store_shared(a->s->o.engine, a->shared);
+	source_of(a, source);
+	a->do_rules_wait = !a->from &&
+			   fm_stage_rights_wait(a->s->o.engine, a->s->o.node, source);
 	submit(a, hold_run, hold_done);
 }
 
@@ -1176,8 +1183,12 @@ static void upkeep_done(struct fm_work *work)
 	struct fm_stager *s = fm_container_of(work, struct fm_stager, upkeep_work);
 
 	s->is_in_upkeep = false;
-	fm_stage_rights_free(s->rights);
-	s->rights = NULL;
+	fm_stage_rights_asked(s->rights);
+	if (s->rights && fm_stage_rights_are_over(s->rights)) {
+		s->has_agreed = true;
+		fm_stage_rights_free(s->rights);
+		s->rights = NULL;
+	}
 	if (!s->is_stopping)
 		arm_upkeep(s, UPKEEP_NS);
 	fm_engine_check_stopped(s->o.engine);
@@ -1188,9 +1199,9 @@ static void upkeep_fire(struct fm_timer *timer)
 	struct fm_stager *s = fm_container_of(timer, struct fm_stager, upkeep);
 
 	fm_stage_runs_note(&s->runs);
-	if (!s->has_agreed)
-		s->rights = fm_stage_rights_begin(s->cache, s->o.engine, s->o.node);
-	s->has_agreed = s->has_agreed || s->rights;
+	if (!s->has_agreed && !s->rights)
+		s->rights = fm_stage_rights_new(s->cache, s->o.engine, s->o.node);
+	fm_stage_rights_look(s->rights);
 	s->is_in_upkeep = true;
 	s->upkeep_work = (struct fm_work){ .run = upkeep_run, .done = upkeep_done };
 	fm_worker_submit(s->o.worker, &s->upkeep_work, s->o.loop);
@@ -1277,6 +1288,7 @@ struct state {
 static void close_parts(struct fm_stager *s)
 {
 	fm_afar_free(s->afar);
+	fm_stage_rights_free(s->rights);
 	fm_keeper_free(s->keeper);
 	fm_togethers_free(s->togethers);
 	fm_hub_free(s->hub);

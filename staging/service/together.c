@@ -845,10 +845,14 @@ static void heard(struct fm_together *t, unsigned from, bool is_in)
 static int check_rules(const struct fm_togethers *all, const struct fm_stage_about *a,
 		       const char *peer, struct fm_err *err)
 {
-	struct fm_store_ref *ref = fm_togethers_store(all, a);
+	struct fm_store_ref *ref = fm_togethers_rules(all, a);
 	const struct fm_store_ops *ops = ref ? ref->store->ops : NULL;
 	int ret = 0;
 
+	if (!ref && fm_togethers_lack_volume(all, a))
+		ret = fm_err_set(err, -EAGAIN,
+				 "store \"%s\" of %s is on a volume that is not mounted: who may "
+				 "read it is not known", a->store, all->o.node);
 	if (ref && !(ops->lets_peer && ops->lets_peer(ref->store, peer)))
 		ret = fm_err_set(err, -EACCES,
 				 "%s may not read store \"%s\" of %s; \"peer:%s\" in the store's "

@@ -1052,9 +1052,9 @@ static void look_done(struct fm_work *work)
 		fm_together_found(t);
 }
 
-static uint64_t who_may_read(const struct fm_together *t)
+/* Also of a store that is silent: others that have it may be read, by its rules, too. */
+static uint64_t who_may_read(const struct fm_together *t, struct fm_store *s)
 {
-	struct fm_store *s = t->store->store;
 	uint64_t nodes = UINT64_C(1) << t->self;
 
 	for (unsigned n = 0; n < t->about.count; n++)
@@ -1073,13 +1073,40 @@ struct fm_store_ref *fm_togethers_store(const struct fm_togethers *all,
 	return fm_engine_store_get(all->o.engine, a->store, strlen(a->store));
 }
 
+struct fm_store_ref *fm_togethers_rules(const struct fm_togethers *all,
+					const struct fm_stage_about *a)
+{
+	if (a->shared[0])
+		return fm_engine_store_shared_rules(all->o.engine, a->shared);
+	if (strcmp(a->node[a->source], all->o.node) != 0)
+		return NULL;
+	return fm_engine_store_rules(all->o.engine, a->store, strlen(a->store));
+}
+
+bool fm_togethers_lack_volume(const struct fm_togethers *all, const struct fm_stage_about *a)
+{
+	size_t len = strlen(a->store);
+	struct fm_store_ref *ref = fm_togethers_rules(all, a);
+
+	if (ref)
+		fm_engine_store_put(ref);
+	return !ref && !a->shared[0] && strcmp(a->node[a->source], all->o.node) == 0 &&
+	       fm_engine_volume_of(all->o.engine, a->store, len);
+}
+
 void fm_together_look_here(struct fm_together *t, const char *asker)
 {
+	struct fm_store_ref *rules = fm_togethers_rules(t->all, &t->about);
+
 	(void)snprintf(t->asker, sizeof(t->asker), "%s", asker ? asker : "");
 	t->store = fm_togethers_store(t->all, &t->about);
-	if (t->store)
-		t->peer[t->self].may_read = who_may_read(t);
-	else if (!t->about.shared[0] && t->self == t->about.source)
+	if (rules) {
+		t->peer[t->self].may_read = who_may_read(t, rules->store);
+		fm_engine_store_put(rules);
+	} else if (fm_togethers_lack_volume(t->all, &t->about)) {
+		t->peer[t->self].may_read = UINT64_C(1) << t->self;
+	}
+	if (!t->store && !t->about.shared[0] && t->self == t->about.source)
 		(void)fm_target_store(t->all->o.engine, t->about.store, strlen(t->about.store),
 				      &t->store, &t->work_err);
 	t->is_looking = true;

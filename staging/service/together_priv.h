@@ -147,6 +147,11 @@ void fm_together_over(struct fm_together *t, const struct fm_err *err);
 /* The store of a source on this node, with a reference; NULL: there is none. */
 struct fm_store_ref *fm_togethers_store(const struct fm_togethers *all,
 					const struct fm_stage_about *a);
+/* The same, also of one that is silent: it has its rules. */
+struct fm_store_ref *fm_togethers_rules(const struct fm_togethers *all,
+					const struct fm_stage_about *a);
+/* It is this node's, and on a volume that is not mounted: whom it lets read is not known. */
+bool fm_togethers_lack_volume(const struct fm_togethers *all, const struct fm_stage_about *a);
 void fm_together_look_here(struct fm_together *t, const char *asker);
 void fm_together_start_ops(struct fm_together *t);
 /* Cancels the operations to that node (-1: to all): they are not answered any more. */

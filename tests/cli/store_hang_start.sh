@@ -15,7 +15,7 @@ end_fs() {
 	rmdir "$hung" 2>/dev/null
 }
 mkdir "$hung/a"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };'
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "10MiB"; peers = [ "*" ]; };'
 up 2
 trap 'status=$?; end_fs; (exit $status); down' EXIT
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
@@ -26,7 +26,8 @@ done
 conf=$(<"$dir/c/n2/fmove.conf")
 echo "${conf/stores = ( \{/stores = ( $stores\{}" >"$dir/c/n2/fmove.conf"
 cp "$dir/c/n2/fmove.conf" without
-echo "staging = { directory = \"$hung/cache\"; size = \"10MiB\"; };" >>"$dir/c/n2/fmove.conf"
+conf=$(<without)
+echo "${conf/"$dir/c/n2/cache"/"$hung/cache"}" >"$dir/c/n2/fmove.conf"
 log=$dir/c/n2/log
 kill -USR1 "$fs_pid"
 
@@ -60,10 +61,41 @@ ok fmove put --quiet -f file n2:hung19/file19
 same file "$hung/a/file"
 is_logged 'store "hung": the file system of .* answers now' "$log" || bad "not told: $(tail -n 3 "$log")"
 
+# Who staged what is in it keeps the right to read the copy though nobody can be asked at the start, and loses it when the rules are known.
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+is_root() { [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; }
+cat without >"$dir/c/n2/fmove.conf"
+start_again n2
+as_n2() { as_nobody env FMOVE_SOCKET="$dir/c/n2/fmoved.sock" "$@"; }
+if is_root; then
+	chmod 755 "$dir/c" "$dir/c/n1" "$dir/c/n2"
+	mkdir "$hung/a/set"
+	echo its >"$hung/a/set/f"
+	await fmove ls n2:hung
+	copy=$(as_n2 fmove stage hung/set 2>err)
+	[ "$(as_nobody cat "$copy/f")" = its ] || bad "nobody staged it, and cannot read it: $(cat err)"
+fi
+
 # A reload while it hangs leaves it as it is, and a stop waits for nothing of it.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
-cat without >"$dir/c/n2/fmove.conf"
+conf=$(<without)
+echo "${conf//'[ "*" ]; write'/'[ "user:root" ]; write'}" >"$dir/c/n2/fmove.conf"
 kill -USR1 "$fs_pid"
+start_again n2
+reachable 2
+if is_root; then
+	upkeep_was() { [ -n "$(fmove --socket "$dir/c/n2/fmoved.sock" datasets)" ]; }
+	await upkeep_was
+	sleep 0.5
+	[ "$(as_nobody cat "$copy/f")" = its ] || bad "he lost his right while nobody can be asked"
+	no 1 'n1 may not read store "hung" of n2' as_nobody fmove pin --nodes n2 set
+	kill -USR2 "$fs_pid"
+	reads_not() { ! as_nobody cat "$copy/f" >/dev/null 2>&1; }
+	await reads_not || bad "he reads what he may not, when that is known"
+	kill -USR1 "$fs_pid"
+fi
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+cat without >"$dir/c/n2/fmove.conf"
 start_again n2
 reachable 2
 take_over 2

@@ -588,6 +588,10 @@ static void test_hold_for_a_node(void)
 	fm_cache_upkeep(s.c);
 	CU_ASSERT_EQUAL(holds_of(&s, id), 1);
 	CU_ASSERT_TRUE(fm_cache_is_held_by(s.c, id, 1000));
+	CU_ASSERT_FALSE(fm_cache_is_held_by(s.c, id, 1001));
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, id, 1001, &s.err), 0);
+	CU_ASSERT_TRUE(fm_cache_is_held_by(s.c, id, 1001));
+	CU_ASSERT_EQUAL(fm_cache_unpin(s.c, id, 1001, false, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_make_room(s.c, 90 * MIB, &s.err), -ENOSPC);
 	CU_ASSERT_EQUAL(fm_cache_discard(s.c, id, &s.err), -EBUSY);
 	scene_reopen(&s); /* the time begins anew */
