@@ -669,26 +669,36 @@ static void drain(struct fm_loop *loop)
 		;
 }
 
+/* Until all ends that the worker has, but for openings of stores; false: not within HOLDERS_NS. */
+static bool await_worker(struct fm_fmoved *fmoved, unsigned *openings)
+{
+	uint64_t by_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + HOLDERS_NS;
+	struct fm_worker_count count;
+
+	do {
+		drain(fmoved->loop);
+		*openings = fmoved->follow ? fm_follow_awaits(fmoved->follow) : 0;
+		fm_worker_count(fmoved->worker, &count);
+		if (count.running + count.waiting <= *openings)
+			return true;
+		(void)nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+	} while (fm_clock_real.now_ns(fm_clock_real.ctx) < by_ns);
+	return false;
+}
+
 /*
- * Nothing ends a thread that opens a store whose file system does not answer. What else the worker
- * has ends before.
+ * Nothing ends a thread that waits for a file system that does not answer: it opens a store, or
+ * looks at a directory for a reload. What else the worker has ends before.
  */
 static void end_worker(struct fm_fmoved *fmoved)
 {
-	unsigned hang = fmoved->follow ? fm_follow_awaits(fmoved->follow) : 0;
-	struct fm_worker_count count = {.running = 0};
-	uint64_t by_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + HOLDERS_NS;
+	unsigned openings = 0;
 
-	while (hang > 0 && fm_clock_real.now_ns(fm_clock_real.ctx) < by_ns) {
-		drain(fmoved->loop);
-		hang = fm_follow_awaits(fmoved->follow);
-		fm_worker_count(fmoved->worker, &count);
-		if (count.running + count.waiting <= hang)
-			break;
-		(void)nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
-	}
-	if (hang > 0) {
-		fm_log_warn("the file system of a store does not answer: ending without it");
+	if (!fmoved->worker)
+		return;
+	if (!await_worker(fmoved, &openings) || openings > 0) {
+		fm_log_warn("the file system of %s does not answer: ending without it",
+			    openings > 0 ? "a store" : "a configured directory");
 		_exit(fmoved->has_failed ? EXIT_FAILURE : EXIT_SUCCESS);	/* threads run */
 	}
 	fm_worker_free(fmoved->worker);

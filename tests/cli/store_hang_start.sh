@@ -61,8 +61,18 @@ ok fmove put --quiet -f file n2:hung19/file19
 same file "$hung/a/file"
 is_logged 'store "hung": the file system of .* answers now' "$log" || bad "not told: $(tail -n 3 "$log")"
 
+# A reload that looks at a directory while it hangs keeps a stop from nothing either, though no store is being opened.
+kill -USR1 "$fs_pid"
+kill -HUP "$(<"$dir/c/n2/pid")"
+is_waited_for() { cat "/proc/$(<"$dir/c/n2/pid")"/task/*/wchan | grep -aq request_wait_answer; }
+await is_waited_for || bad "the reload looks at no directory"
+kill -TERM "$(<"$dir/c/n2/pid")"
+is_logged 'the file system of a configured directory does not answer: ending without it' "$log" || bad "it does not end: $(tail -n 3 "$log")"
+kill -USR2 "$fs_pid"	# only now the kernel can end it
+await test -s "$dir/c/n2/exit" || bad "it does not end"
+[ "$(<"$dir/c/n2/exit")" = 0 ] || bad "it ended with $(<"$dir/c/n2/exit")"
+
 # Who staged what is in it keeps the right to read the copy though nobody can be asked at the start, and loses it when the rules are known.
-"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 is_root() { [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; }
 cat without >"$dir/c/n2/fmove.conf"
 start_again n2
