@@ -669,17 +669,16 @@ static void drain(struct fm_loop *loop)
 		;
 }
 
-/* Until all ends that the worker has, but for openings of stores; false: not within HOLDERS_NS. */
-static bool await_worker(struct fm_fmoved *fmoved, unsigned *openings)
+/* Until all ends that the worker has; false: not within HOLDERS_NS. */
+static bool await_worker(struct fm_fmoved *fmoved)
 {
 	uint64_t by_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + HOLDERS_NS;
 	struct fm_worker_count count;
 
 	do {
 		drain(fmoved->loop);
-		*openings = fmoved->follow ? fm_follow_awaits(fmoved->follow) : 0;
 		fm_worker_count(fmoved->worker, &count);
-		if (count.running + count.waiting <= *openings)
+		if (count.running + count.waiting == 0)
 			return true;
 		(void)nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
 	} while (fm_clock_real.now_ns(fm_clock_real.ctx) < by_ns);
@@ -692,11 +691,14 @@ static bool await_worker(struct fm_fmoved *fmoved, unsigned *openings)
  */
 static void end_worker(struct fm_fmoved *fmoved)
 {
-	unsigned openings = 0;
+	unsigned openings;
+	bool is_over;
 
 	if (!fmoved->worker)
 		return;
-	if (!await_worker(fmoved, &openings) || openings > 0) {
+	is_over = await_worker(fmoved);
+	openings = fmoved->follow ? fm_follow_awaits(fmoved->follow) : 0;
+	if (!is_over || openings > 0) {
 		fm_log_warn("the file system of %s does not answer: ending without it",
 			    openings > 0 ? "a store" : "a configured directory");
 		_exit(fmoved->has_failed ? EXIT_FAILURE : EXIT_SUCCESS);	/* threads run */

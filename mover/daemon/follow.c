@@ -12,10 +12,10 @@
  * fmove-nvmed is about to unmount, the store goes; what still reads it keeps the volume until it
  * ends. While nothing can be read of fmove-nvmed, all stays as it is: without it nobody unmounts.
  *
- * Each store is opened by itself, on a worker's thread: one whose file system does not answer keeps
- * that thread, and no other store. What may wait so gets a part of the threads only, and all that
- * is on one mount a quarter of them (worker.h). All openings together get a half of that part, less
- * what is kept for root: five of 16 threads. Behind so many that hang no further store comes.
+ * Each store is opened by itself, on a thread of its own: one whose file system does not answer
+ * keeps that thread, and no store that is elsewhere. What is on one mount is opened one after the
+ * other until that mount has answered, then MOUNT_THREADS at once: so a mount that hangs costs one
+ * thread, however many stores are on it, and no number of such mounts keeps another store waiting.
  *
  * Control loop only, but for that.
  */
@@ -23,7 +23,8 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdint.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,14 +34,15 @@
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/mount_of.h"
-#include "mover/base/worker.h"
 #include "mover/node/node.h"
 #include "mover/services/volume_store.h"
 
 #define LOOK_NS (FM_NS_PER_S / 2)
 /* For so long a start waits for all of its stores together. */
 #define PATIENCE_NS (3 * FM_NS_PER_S)
-#define SHARE "opening stores"		/* of the threads; no peer is called so */
+#define MOUNT_THREADS 4u
+/* Those that hang since an earlier configuration, and those of this one. */
+#define OPENINGS_MAX (2u * FM_STORES_MAX)
 
 struct fm_follow {
 	struct fm_fmoved *fmoved;
@@ -49,29 +51,33 @@ struct fm_follow {
 	bool is_stopped;
 	/* why one could not be opened, by its place in the configuration; code 0: nothing said */
 	struct fm_err said[FM_STORES_MAX];
-	struct fm_list openings;	/* one for a name and device at most */
-	unsigned count;			/* of them, FM_STORES_MAX at most */
+	struct fm_list openings;	/* one for a name, directory and device at most */
+	unsigned count;			/* of them, OPENINGS_MAX at most */
 };
 
 /* A store that is being opened. */
 struct opening {
 	struct fm_list at;
 	struct fm_follow *follow;
-	struct fm_work work;
+	struct fm_task task;		/* from the thread to the loop */
+	pthread_t thread;		/* from is_begun until is_done */
 	struct fm_config *cfg;		/* of which it is */
 	const struct fm_config_store *of;
 	struct fm_volume_store as;
+	unsigned mount;			/* 0: not known */
+	bool has_answered;		/* what is on its mount, just now */
+	bool is_begun;
 	bool is_done;			/* it waits for fm_follow_fill() */
-	struct fm_store *store;		/* the worker's, until it is done */
+	struct fm_store *store;		/* the thread's, until it is done */
 	struct fm_err err;
 	int ret;
 };
 
-/* ---- on a worker's thread ---- */
+/* ---- on a thread of its own ---- */
 
-static void open_run(struct fm_work *work)
+static void *open_run(void *arg)
 {
-	struct opening *o = fm_container_of(work, struct opening, work);
+	struct opening *o = arg;
 	bool is_on_volume = o->of->volume[0];
 
 	o->ret = fm_fmoved_open_store(o->of, is_on_volume ? &o->as : NULL, &o->store, &o->err);
@@ -83,6 +89,8 @@ static void open_run(struct fm_work *work)
 				    o->of->volume);
 		o->store->ops->free(o->store);
 	}
+	fm_loop_post(o->follow->fmoved->loop, &o->task);
+	return NULL;
 }
 
 /* ---- on the loop ---- */
@@ -204,36 +212,83 @@ static void take(struct opening *o)
 	end_open(o);
 }
 
-static void open_done(struct fm_work *work)
+/* Whether both may wait for the same server. */
+static bool is_beside(const struct opening *a, const struct opening *b)
 {
-	struct opening *o = fm_container_of(work, struct opening, work);
+	return a->mount > 0 && a->mount == b->mount && a->as.device == b->as.device;
+}
 
+static bool may_begin(const struct opening *o)
+{
+	unsigned n = 0;
+
+	fm_list_each (at, next, &o->follow->openings) {
+		const struct opening *other = fm_container_of(at, struct opening, at);
+
+		n += other->is_begun && !other->is_done && is_beside(o, other);
+	}
+	return n < (o->has_answered ? MOUNT_THREADS : 1);
+}
+
+/* The thread takes no signals: those are for the loop. */
+static int begin(struct opening *o)
+{
+	sigset_t all, saved;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &saved);
+	ret = pthread_create(&o->thread, NULL, open_run, o);
+	pthread_sigmask(SIG_SETMASK, &saved, NULL);
+	o->is_begun = ret == 0;
+	if (ret == 0)	/* only for people who look at the process */
+		(void)pthread_setname_np(o->thread, "fm-open");
+	return -ret;
+}
+
+/* Those for which there is no thread are tried again at the next look. */
+static void begin_waiting(struct fm_follow *f)
+{
+	fm_list_each (at, next, &f->openings) {
+		struct opening *o = fm_container_of(at, struct opening, at);
+
+		if (!o->is_begun && may_begin(o) && begin(o) < 0)
+			end_open(o);
+	}
+}
+
+static void open_done(struct fm_task *task)
+{
+	struct opening *o = fm_container_of(task, struct opening, task);
+	struct fm_follow *f = o->follow;
+
+	(void)pthread_join(o->thread, NULL);	/* it is at its end */
 	o->is_done = true;
-	if (o->follow->is_filled)
+	fm_list_each (at, next, &f->openings) {
+		struct opening *other = fm_container_of(at, struct opening, at);
+
+		other->has_answered |= is_beside(o, other);
+	}
+	if (f->is_filled || f->is_stopped)
 		take(o);
+	begin_waiting(f);
 }
 
 /*
  * Also one of an earlier configuration: what hangs is not begun again. Of another device it is: a
  * volume that was mounted anew may answer.
  */
-static bool is_being_opened(const struct fm_follow *f, const char *name, dev_t device)
+static bool is_being_opened(const struct fm_follow *f, const struct fm_config_store *of,
+			    dev_t device)
 {
 	fm_list_each (at, next, &f->openings) {
 		const struct opening *o = fm_container_of(at, struct opening, at);
 
-		if (strcmp(o->of->name, name) == 0 && o->as.device == device)
+		if (strcmp(o->of->name, of->name) == 0 && o->as.device == device &&
+		    strcmp(o->of->directory, of->directory) == 0)
 			return true;
 	}
 	return false;
-}
-
-/* What is on one mount may wait for the same server. A number is a name here, and no address. */
-static const void *waits_for(const struct opening *o)
-{
-	unsigned mount = fm_mount_of(o->of->directory);
-
-	return mount > 0 ? (const void *)(uintptr_t)mount : o;
 }
 
 /*
@@ -245,7 +300,7 @@ static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 {
 	struct opening *o;
 
-	if (is_being_opened(f, of->name, as ? as->device : 0) || f->count == FM_STORES_MAX)
+	if (is_being_opened(f, of, as ? as->device : 0) || f->count == OPENINGS_MAX)
 		return;
 	o = calloc(1, sizeof(*o));
 	if (!o)
@@ -256,11 +311,12 @@ static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 	o->of = of;
 	if (as)
 		o->as = *as;
-	o->work = (struct fm_work){ .run = open_run, .done = open_done,
-				    .may_await = waits_for(o), .who = fm_share_name(SHARE) };
+	o->task.run = open_done;
+	o->mount = fm_mount_of(of->directory);
 	fm_list_append(&f->openings, &o->at);
 	f->count++;
-	fm_worker_submit(f->fmoved->worker, &o->work, f->fmoved->loop);
+	if (may_begin(o) && begin(o) < 0)
+		end_open(o);
 }
 
 /*
@@ -378,7 +434,8 @@ unsigned fm_follow_awaits(const struct fm_follow *f)
 	unsigned n = 0;
 
 	fm_list_each (at, next, &((struct fm_follow *)f)->openings)
-		n += !fm_container_of(at, struct opening, at)->is_done;
+		n += fm_container_of(at, struct opening, at)->is_begun &&
+		     !fm_container_of(at, struct opening, at)->is_done;
 	return n;
 }
 
@@ -429,6 +486,13 @@ static bool is_of_server(int code)
 	       code == -EHOSTDOWN || code == -EHOSTUNREACH || code == -ECONNABORTED;
 }
 
+static int fill_later(struct fm_follow *f, const struct fm_config_store *of, struct fm_err *err)
+{
+	fm_log_warn("%s:%u: store \"%s\": no memory to open it now; it is tried again", of->file,
+		    of->line, of->name);
+	return set_silent(f, of, -ENOMEM, err);
+}
+
 static int fill_silent(struct fm_follow *f, const struct fm_config_store *of, struct fm_err *err)
 {
 	fm_log_warn("%s:%u: store \"%s\": the file system of %s does not answer; the store is "
@@ -443,7 +507,7 @@ static int fill_failing(struct fm_follow *f, const struct fm_config_store *of,
 	return set_silent(f, of, why->code, err);
 }
 
-/* What did not begin for want of memory is begun by the first look. */
+/* What did not begin for want of memory, or of a thread, is begun by the first look. */
 static int fill_one(struct fm_follow *f, const struct fm_config_store *of, struct fm_err *err)
 {
 	struct opening *o = opening_of(f, of);
@@ -451,7 +515,9 @@ static int fill_one(struct fm_follow *f, const struct fm_config_store *of, struc
 	struct fm_err why;
 	int ret;
 
-	if (!o || !o->is_done)
+	if (!o)
+		return fill_later(f, of, err);
+	if (!o->is_done)	/* or one that is on the same mount */
 		return fill_silent(f, of, err);
 	store = o->store;
 	ret = o->ret;
@@ -489,6 +555,12 @@ void fm_follow_stop(struct fm_follow *f)
 		return;
 	f->is_stopped = true;
 	fm_timer_clear(f->fmoved->loop, &f->timer);
+	fm_list_each (at, next, &f->openings) {
+		struct opening *o = fm_container_of(at, struct opening, at);
+
+		if (!o->is_begun)
+			end_open(o);
+	}
 }
 
 void fm_follow_free(struct fm_follow *f)

@@ -11,6 +11,7 @@ read -r said <&"${HANG[0]}"
 [ "$said" = mounted ] || { rmdir "$hung"; skip "${said#SKIP: }"; }
 end_fs() {
 	kill -KILL "$fs_pid" 2>/dev/null
+	[ ! -d dead ] || umount -l dead/* 2>/dev/null
 	umount -l "$hung" 2>/dev/null
 	rmdir "$hung" 2>/dev/null
 }
@@ -29,6 +30,13 @@ cp "$dir/c/n2/fmove.conf" without
 conf=$(<without)
 echo "${conf/"$dir/c/n2/cache"/"$hung/cache"}" >"$dir/c/n2/fmove.conf"
 log=$dir/c/n2/log
+# Six more mounts of it (root only), whose stores come first: no number of them keeps another store out.
+for i in {1..6}; do
+	mkdir -p dead/$i
+	mount --bind "$hung/a" dead/$i 2>/dev/null || break
+	conf=$(<"$dir/c/n2/fmove.conf")
+	echo "${conf/stores = ( /"stores = ( { name = \"dead$i\"; directory = \"$PWD/dead/$i\"; }, "}" >"$dir/c/n2/fmove.conf"
+done
 kill -USR1 "$fs_pid"
 
 # It starts, and serves what answers.
@@ -49,7 +57,7 @@ for asked in "df n2" "--socket $dir/c/n2/fmoved.sock status"; do
 done
 ok fmove --socket "$dir/c/n2/fmoved.sock" status
 grep -q '^hung .* its file system has not answered for' out || bad "status does not say so: $(cat out)"
-[ "$(cat "/proc/$(cat "$dir/c/n2/pid")"/task/*/wchan | grep -ao 'request_wait_answer' | wc -l)" -le 6 ] || bad "it costs more than a few threads"
+[ "$(cat "/proc/$(cat "$dir/c/n2/pid")"/task/*/wchan | grep -ao 'request_wait_answer' | wc -l)" -le 9 ] || bad "it costs more than a few threads"
 
 is_logged "staging: cache $hung/cache: its file system does not answer" "$log" || bad "not told of the cache: $(tail -n 3 "$log")"
 no 1 'its file system does not answer' fmove --socket "$dir/c/n2/fmoved.sock" stage n2:s/file
