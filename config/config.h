@@ -10,6 +10,7 @@
 #ifndef FM_CONFIG_H
 #define FM_CONFIG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -234,7 +235,7 @@ struct fm_config {
 	unsigned volume_count;
 	/* by row of the table; 0: the default is in force */
 	unsigned line_of[FM_CONFIG_OPTIONS_MAX];
-	unsigned users;			/* besides the first */
+	atomic_uint users;		/* besides the first */
 };
 
 /* Read and check a file and the peers.d beside it. -errno of the file, or -EINVAL; err says where
@@ -262,7 +263,7 @@ int fm_config_try_peer(const char *file, const struct fm_config_peer_text *peer,
 int fm_config_load_string(const char *text, size_t len, const char *file, struct fm_config **out,
 			  struct fm_err *err);
 
-/* One more user of it. All of them are on one thread, and each calls fm_config_free(). */
+/* One more user of it, from one who is. Each calls fm_config_free(), on whatever thread. */
 void fm_config_share(struct fm_config *cfg);
 
 /* By the last user. NULL is allowed. */

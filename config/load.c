@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <libconfig.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -902,17 +903,15 @@ static void free_elements(const struct list *list, struct fm_config *cfg)
 
 void fm_config_share(struct fm_config *cfg)
 {
-	cfg->users++;
+	(void)atomic_fetch_add(&cfg->users, 1);
 }
 
 void fm_config_free(struct fm_config *cfg)
 {
 	if (!cfg)
 		return;
-	if (cfg->users > 0) {
-		cfg->users--;
+	if (atomic_fetch_sub(&cfg->users, 1) > 0)
 		return;
-	}
 	for (size_t i = 0; i < LISTS; i++)
 		free_elements(&lists[i], cfg);
 	for (size_t i = 0; i < GROUPS; i++)

@@ -113,7 +113,7 @@ int fm_follow_fill(struct fm_follow *follow, struct fm_err *err);
 /* From now on what does not answer, or is on a volume, comes when it can. */
 void fm_follow_start(struct fm_follow *follow);
 
-/* How many stores are with the worker just now. */
+/* How many stores are being opened just now. */
 unsigned fm_follow_awaits(const struct fm_follow *follow);
 void fm_follow_stop(struct fm_follow *follow);
 

@@ -6,15 +6,17 @@
  * names what needs a restart. A configuration with a mistake, or a store that cannot be opened,
  * changes nothing, but that peers whose entry is gone are revoked; the status says so until a
  * reload succeeds. Of a store that cannot be written to it warns, as a start does, and of one whose
- * directory is another now: what was opened is served, until a restart. A node that
- * joins while the configuration is read may not be in what was
- * read: then it is read once more, and nobody is taken for removed who was not there yet. Control
- * loop only; reading and opening happen on a worker's thread.
+ * directory is another now: what was opened is served, until a restart. One whose file system does
+ * not answer within PATIENCE_NS is silent, as after a start. A node that joins while the
+ * configuration is read may not be in what was read: then it is read once more, and nobody is taken
+ * for removed who was not there yet. Control loop only; reading happens on a worker's thread,
+ * opening on one of its own.
  */
 #include "mover/daemon/fmoved.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +29,16 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
+#include "mover/base/within.h"
 #include "mover/base/worker.h"
 #include "mover/daemon/faults.h"
 #include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
+
+/* For so long a reload waits for all stores that it opens, and for each of them at least. */
+#define PATIENCE_NS (3 * FM_NS_PER_S)
+#define LEAST_NS    (FM_NS_PER_S / 10)
 
 struct fm_reload {
 	struct fm_fmoved *fmoved;
@@ -95,17 +102,81 @@ static void drop_new(struct fm_reload *r)
 	fm_config_entries_free(&r->entries);
 }
 
+/* A store that is being opened, on a thread that may never come back. */
+struct trial {
+	struct fm_config *cfg;			/* of which it is */
+	const struct fm_config_store *of;
+	atomic_int state;
+	struct fm_store *store;
+	struct fm_err err;
+	int ret;
+};
+
+enum { TRIED = 1, LEFT };
+
+static void trial_free(struct trial *t)
+{
+	fm_config_free(t->cfg);
+	free(t);
+}
+
+static void trial_run(void *arg)
+{
+	struct trial *t = arg;
+
+	t->ret = fm_fmoved_open_store(t->of, NULL, &t->store, &t->err);
+	if (atomic_exchange(&t->state, TRIED) != LEFT)
+		return;
+	if (t->ret == 0)
+		t->store->ops->free(t->store);
+	trial_free(t);
+}
+
+/* One whose file system does not answer within that time is silent; follow.c opens it. */
+static int open_within(struct fm_reload *r, unsigned i, uint64_t max_ns)
+{
+	const struct fm_config_store *of = &r->cfg->stores[i];
+	struct trial *t = calloc(1, sizeof(*t));
+	int ret;
+
+	if (!t)
+		return fm_err_set(&r->err, -ENOMEM, "out of memory");
+	t->cfg = r->cfg;
+	t->of = of;
+	fm_config_share(t->cfg);
+	if (!fm_within(trial_run, t, max_ns) && atomic_exchange(&t->state, LEFT) != TRIED)
+		return fm_fmoved_silent_store(of, 0, &r->stores[i], &r->err);
+	ret = t->ret;
+	if (ret == 0)
+		r->stores[i] = t->store;
+	else
+		r->err = t->err;
+	trial_free(t);
+	return ret;
+}
+
+/* Who was removed has to go, and does when this ends: so it ends, whatever does not answer. */
+static int open_new(struct fm_reload *r)
+{
+	const struct fm_clock *clock = &fm_clock_real;
+	uint64_t by_ns = clock->now_ns(clock->ctx) + PATIENCE_NS, now_ns;
+	int ret = 0;
+
+	for (unsigned i = 0; ret == 0 && i < r->cfg->store_count; i++) {
+		if (r->cfg->stores[i].volume[0] || has_store(r->fmoved->cfg, &r->cfg->stores[i]))
+			continue;
+		now_ns = clock->now_ns(clock->ctx);
+		ret = open_within(r, i, now_ns + LEAST_NS < by_ns ? by_ns - now_ns : LEAST_NS);
+	}
+	return ret;
+}
+
 static int read_new(struct fm_reload *r)
 {
 	int ret = fm_config_load(r->fmoved->opts.config_file, &r->cfg, &r->err);
 
-	if (ret < 0)
-		return ret;
-	for (unsigned i = 0; ret == 0 && i < r->cfg->store_count; i++)
-		if (!r->cfg->stores[i].volume[0] &&
-		    !has_store(r->fmoved->cfg, &r->cfg->stores[i]))
-			ret = fm_fmoved_open_store(&r->cfg->stores[i], NULL, &r->stores[i],
-						   &r->err);
+	if (ret == 0)
+		ret = open_new(r);
 	return ret < 0 ? ret : fm_sockets_find(r->cfg, &r->sockets, &r->err);
 }
 
@@ -274,8 +345,10 @@ static void take_over(struct fm_reload *r)
 	for (unsigned i = 0; i < r->cfg->store_count; i++) {
 		if (!r->stores[i])
 			continue;
-		fm_log_info("reload: store \"%s\" is at %s", r->cfg->stores[i].name,
-			    r->cfg->stores[i].directory);
+		fm_log_info("reload: store \"%s\" is at %s%s", r->cfg->stores[i].name,
+			    r->cfg->stores[i].directory,
+			    r->stores[i]->is_silent ? ", whose file system does not answer; the "
+						      "store is there when it does" : "");
 		if (fm_engine_set_store(fmoved->engine, r->stores[i], &err) < 0)
 			fm_log_error("reload: store \"%s\": %s", r->cfg->stores[i].name, err.text);
 		r->stores[i] = NULL;	/* taken over */

@@ -116,7 +116,9 @@ fi
 cat without >"$dir/c/n2/fmove.conf"
 start_again n2
 reachable 2
-take_over 2
+echo "${conf/stores = ( /"stores = ( { name = \"new\"; directory = \"$hung/a\"; read = [ \"*\" ]; write = [ \"*\" ]; }, "}" >"$dir/c/n2/fmove.conf"
+take_over 2	# also if there is one more, and waits for none
+no 4 'store new: its file system has not answered for' fmove df n2:new
 no 4 'store hung: its file system has not answered for' fmove df n2:hung
 kill -TERM "$(<"$dir/c/n2/pid")"
 is_logged 'the file system of a store does not answer: ending without it' "$log" || bad "it does not end: $(tail -n 3 "$log")"
