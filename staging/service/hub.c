@@ -400,6 +400,8 @@ static int check(const struct fm_hub *h, int home, int hub, const struct show *s
 	if (ret < 0 && ret != -ENOENT)
 		return fm_err_sys(err, ret, "read the source of %s", dir);
 	repository = fm_hub_dir_open(hub, dir);
+	if (repository < 0 && repository != -ENOENT)
+		return fm_err_sys(err, repository, "open %s in %s/" HUB, dir, h->home);
 	m.is_missing = ret == -ENOENT;
 	m.is_new = repository == -ENOENT;
 	ret = claim(s, &m, err);

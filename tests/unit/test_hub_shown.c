@@ -618,6 +618,20 @@ static void test_refused(void)
 	teardown();
 }
 
+/* What stands in a repository's place is no repository, and gets no mark. */
+static void test_no_repository(void)
+{
+	uint64_t id;
+
+	setup();
+	id = bring("t", X, BLOB);
+	make(HOME "/" HUB "/" REPOSITORY, "elsewhere");
+	CU_ASSERT_EQUAL(show_here(id, "main"), -ENOTDIR);
+	CU_ASSERT_EQUAL(show_for_another(id, "main"), -ENOTDIR);
+	CU_ASSERT_STRING_EQUAL(mark(), "");
+	teardown();
+}
+
 /* What was evicted a moment ago is in nobody's way, though its names are swept later. */
 static void test_not_swept(void)
 {
@@ -995,6 +1009,7 @@ static const struct fm_test tests[] = {
 	{ "what is shown by half goes", test_half_shown },
 #endif
 	{ "what is refused leaves nothing", test_refused },
+	{ "a repository that cannot be opened is not looked at further", test_no_repository },
 	{ "what is gone is in nobody's way", test_not_swept },
 	{ "at a start names of one source get their mark", test_no_mark_at_start },
 	{ "at a start names that are not of their mark stay", test_other_mark_at_start },
