@@ -737,8 +737,8 @@ static int verify_blob(int data, const char *path, const atomic_bool *is_stopped
 
 /*
  * Whether the bytes of a name are compared with a hash: of files in blobs of the repository, and of
- * what links there lead to. The list in trees counts as such, though it is compared with nothing: it
- * is what its source says, or a node that sent it in a run of several, and leads to no bytes.
+ * what links there lead to. The list in trees counts as such, though it is compared with nothing:
+ * it is what its source says, or a node that sent it in a run of several, and leads to no bytes.
  */
 static bool is_hashed(const struct fm_stage_met *m, const char *repository)
 {
