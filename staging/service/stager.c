@@ -74,6 +74,8 @@ struct fm_stage_ask {
 	bool is_live;
 	enum fm_stage_freshness check;
 	bool do_rules_wait;		/* of the store of this node that is not open now */
+	bool is_joined;			/* of a hub, alone: to a run that was there */
+	bool is_again;			/* a run of others, which it had joined, failed */
 	bool is_old;			/* some of it may have been read before this request */
 	bool is_reread;			/* the source is read for its content, now; then: */
 	uint64_t hold;			/* of the dataset; 0: none */
@@ -379,15 +381,24 @@ static void take_fresh(struct fm_stage_ask *a, uint64_t id)
 		take(a, id);
 }
 
+static void find_or_fetch(struct fm_stage_ask *a);
+
 static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_err *err)
 {
 	struct fm_stage_ask *a = fm_container_of(w, struct fm_stage_ask, waiter);
 
 	a->run = NULL;
-	if (err->code == 0)
+	if (err->code == 0) {
 		take_fresh(a, id);
-	else
-		end_here(a, err);
+		return;
+	}
+	/* With other nodes it may fail for what a fetch from the source alone does not. */
+	if (a->is_joined && !a->is_again && !a->s->is_stopping) {
+		a->is_again = true;
+		find_or_fetch(a);
+		return;
+	}
+	end_here(a, err);
 }
 
 /* ---- the listing ---- */
@@ -562,6 +573,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 		take_fresh(a, id);
 		return;
 	}
+	a->is_joined = a->is_hub && plan.is_alone && fm_stage_runs_doing(&a->s->runs, &key);
 	a->is_old = id || a->together || fm_stage_runs_doing(&a->s->runs, &key);
 	a->waiter.ended = run_ended;
 	/* What he may not hold would come for nothing, and in the place of others'. */

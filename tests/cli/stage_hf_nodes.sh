@@ -120,6 +120,21 @@ fmove stage hf:org/plain >out 2>err
 ok fmove stage hf:org/plain
 use 1
 ok fmove stage hf:org/plain
+
+# Who asks for it alone while it comes from other nodes does not get that run's error.
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+FMOVE_FAULT=stage.readlink:1+2 start_again n3
+reachable 3
+repository 2 bare "$one"
+echo bare >"$(store 2)/models--org--bare/snapshots/$one/README.md"
+fmove stage --nodes n1,n3 hf:org/bare >out.bare 2>err.bare &
+use 3
+checks() { fmove datasets | grep -q '^checking .*bare'; }
+await checks || bad "n3 checks nothing: $(fmove datasets)"
+ok fmove stage hf:org/bare
+wait $!
+grep -q 'n3: failed: .*without a hash' err.bare || bad "it did not come to n3: $(cat out.bare err.bare)"
+use 1
 has 1 2 plain "$one" main
 
 # What n3 has from another source stays its main and its snapshot: n1 may not lead it elsewhere, whatever it brings there.
