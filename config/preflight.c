@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,7 @@
 #include "config/value.h"
 #include "mover/base/err.h"
 #include "mover/base/shell.h"
+#include "mover/base/users.h"
 
 #define QUOTED_MAX PATH_MAX
 #define UNIT_DROP_INS "/etc/systemd/system/fmoved.service.d"
@@ -77,15 +77,9 @@ static bool is_the_services(const struct fm_config *cfg)
 
 static void take_user(uid_t uid, gid_t gid, struct fm_preflight_user *out)
 {
-	const struct passwd *pw = getpwuid(uid);
-
 	*out = (struct fm_preflight_user){.uid = uid, .gid = gid};
-	if (pw) {
-		out->gid = pw->pw_gid;
-		(void)snprintf(out->name, sizeof(out->name), "%s", pw->pw_name); /* fits */
-		return;
-	}
-	(void)snprintf(out->name, sizeof(out->name), "%u", (unsigned)uid);	/* fits */
+	if (!fm_users_name(uid, out->name, sizeof(out->name), &out->gid))
+		(void)snprintf(out->name, sizeof(out->name), "%u", (unsigned)uid);	/* fits */
 }
 
 void fm_preflight_self(struct fm_preflight_user *out)
@@ -96,8 +90,9 @@ void fm_preflight_self(struct fm_preflight_user *out)
 int fm_preflight_user(const struct fm_config *cfg, struct fm_preflight_user *out,
 		      struct fm_err *err)
 {
-	const struct passwd *pw;
 	struct stat st;
+	uid_t uid;
+	gid_t gid;
 
 	fm_preflight_self(out);
 	if (geteuid() != 0)
@@ -106,13 +101,12 @@ int fm_preflight_user(const struct fm_config *cfg, struct fm_preflight_user *out
 		take_user(st.st_uid, st.st_gid, out);
 	if (out->uid != 0 || !is_the_services(cfg) || !fm_preflight_has_unit())
 		return 0;
-	pw = getpwnam(FM_SERVICE_USER);
-	if (!pw)
+	if (!fm_users_find(FM_SERVICE_USER, &uid, &gid))
 		return fm_err_set(err, -ENOENT,
 				  "there is no user " FM_SERVICE_USER ", as whom fmoved.service "
 				  "runs. To mend it: %s",
 				  fm_preflight_make_user());
-	take_user(pw->pw_uid, pw->pw_gid, out);
+	take_user(uid, gid, out);
 	return 0;
 }
 
@@ -355,8 +349,9 @@ static void try_group(struct trial *t)
 {
 	const char *group = t->cfg->node.socket_group;
 	char what[256];
+	gid_t gid;
 
-	if (!group[0] || getgrnam(group))
+	if (!group[0] || fm_users_find_group(group, &gid))
 		return;
 	(void)snprintf(what, sizeof(what), "node.socket_group: this machine has no group \"%s\"",
 		       group);	/* fits */
@@ -366,17 +361,19 @@ static void try_group(struct trial *t)
 static void try_sockets(struct trial *t)
 {
 	char what[700];
+	uid_t uid;
+	gid_t gid;
 
 	for (unsigned i = 0; i < t->cfg->socket_count; i++) {
 		const struct fm_config_socket *s = &t->cfg->sockets[i];
 
 		(void)snprintf(what, sizeof(what), "sockets.user: this machine has no user \"%s\"",
 			       s->user);	/* fits */
-		if (!getpwnam(s->user))
+		if (!fm_users_find(s->user, &uid, &gid))
 			found(t, what, "useradd %s", s->user);
 		(void)snprintf(what, sizeof(what),
 			       "sockets.group: this machine has no group \"%s\"", s->group);
-		if (s->group[0] && !getgrnam(s->group))
+		if (s->group[0] && !fm_users_find_group(s->group, &gid))
 			found(t, what, "groupadd %s", s->group);
 	}
 }

@@ -13,9 +13,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <grp.h>
 #include <limits.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +36,7 @@
 #include "mover/base/holder.h"
 #include "mover/base/log.h"
 #include "mover/base/network.h"
+#include "mover/base/users.h"
 #include "mover/base/worker.h"
 #include "mover/daemon/admit.h"
 #include "mover/daemon/here.h"
@@ -89,11 +88,12 @@ static void check_limits(struct fm_fmoved *fmoved)
 	bool has_rdma = (cfg->mover.transports & FM_CONFIG_TRANSPORT_RDMA) &&
 			access("/dev/infiniband", F_OK) == 0;
 	unsigned rings = cfg->mover.io == FM_CONFIG_IO_THREADS ? 0 : lanes;
-	const struct passwd *pw = getpwuid(geteuid());
+	char user[256] = "fmove";
 	uint64_t left;
+	gid_t gid;
 
-	left = fm_limits_memlock((rings + has_rdma) * cfg->memory.arena_bytes,
-				 pw ? pw->pw_name : "fmove");
+	(void)fm_users_name(geteuid(), user, sizeof(user), &gid);
+	left = fm_limits_memlock((rings + has_rdma) * cfg->memory.arena_bytes, user);
 	fmoved->registered_bytes = fm_registered_bytes_max(left, cfg->memory.buffer_bytes);
 }
 
@@ -360,17 +360,11 @@ static mode_t socket_mode(const struct fm_config_node *cfg)
 /* -1: the daemon's. */
 static int find_socket_group(const struct fm_config_node *cfg, gid_t *gid, struct fm_err *err)
 {
-	const struct group *group;
-
 	*gid = (gid_t)-1;
-	if (!cfg->socket_group[0])
-		return 0;
-	group = getgrnam(cfg->socket_group);
-	if (!group)
+	if (cfg->socket_group[0] && !fm_users_find_group(cfg->socket_group, gid))
 		return fm_err_set(err, -ENOENT,
 				  "node.socket_group: this machine has no group \"%s\"",
 				  cfg->socket_group);
-	*gid = group->gr_gid;
 	return 0;
 }
 

@@ -4,9 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/openat2.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +15,7 @@
 #include "mover/base/call.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
+#include "mover/base/users.h"
 
 #define SOCKET_PATH_MAX sizeof(((struct fm_api_socket *)NULL)->path)
 
@@ -25,30 +24,24 @@
 static int find_user(const struct fm_config_socket *cfg, struct fm_api_socket *out,
 		     struct fm_err *err)
 {
-	const struct passwd *user = getpwnam(cfg->user);
-
-	if (!user)
+	if (!fm_users_find(cfg->user, &out->user_uid, &out->user_gid))
 		return fm_err_set(err, -ENOENT, "sockets.user: this machine has no user \"%s\"",
 				  cfg->user);
-	if (user->pw_uid == 0)
+	if (out->user_uid == 0)
 		return fm_err_set(err, -EPERM,
 				  "sockets.user: \"%s\" is root, whose rights no socket gives",
 				  cfg->user);
 	out->is_of_user = true;
-	out->user_uid = user->pw_uid;
-	out->user_gid = user->pw_gid;
 	return 0;
 }
 
 static int find_group(const struct fm_config_socket *cfg, struct fm_api_socket *out,
 		      struct fm_err *err)
 {
-	const struct group *group = cfg->group[0] ? getgrnam(cfg->group) : NULL;
-
-	if (cfg->group[0] && !group)
+	out->gid = (gid_t)-1;
+	if (cfg->group[0] && !fm_users_find_group(cfg->group, &out->gid))
 		return fm_err_set(err, -ENOENT, "sockets.group: this machine has no group \"%s\"",
 				  cfg->group);
-	out->gid = group ? group->gr_gid : (gid_t)-1;
 	return 0;
 }
 

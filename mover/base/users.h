@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * users - the user database, for any thread: getpwnam() and its like have one answer for all
+ * threads, and what looks at a configuration beside a reload asks, too. Each call may block.
+ */
+#ifndef FM_BASE_USERS_H
+#define FM_BASE_USERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* False, here and below: it has none of that name or number, or could not be asked. */
+bool fm_users_find(const char *name, uid_t *uid, gid_t *gid);
+bool fm_users_find_group(const char *name, gid_t *gid);
+
+/* The name (len bytes with its end; cut if it is longer) and the primary group of a user. */
+bool fm_users_name(uid_t uid, char *name, size_t len, gid_t *gid);
+
+#endif
