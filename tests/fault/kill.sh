@@ -221,8 +221,9 @@ run_again() {
 	for n in 1 2; do
 		node_until "$dir/n$n" has_no_job "$dir/n$n" || die "node $n goes on by itself"
 	done
-	! is_version "$new" "$place" || promised=0 known=0		# it was through, only nobody was told
 	least=$(least_spared)
+	# It was through, only nobody was told: a journal that was to be removed next spares nothing.
+	! is_version "$new" "$place" || promised=0 known=0 least=0
 	set_command "$new"
 	start_command
 	end_of_command
