@@ -51,6 +51,7 @@ struct fm_follow {
 	bool is_stopped;
 	/* why one could not be opened, by its place in the configuration; code 0: nothing said */
 	struct fm_err said[FM_STORES_MAX];
+	struct fm_log_limit changes;	/* of what a file system fails with, to and fro */
 	struct fm_list openings;	/* one for a name, directory and device at most */
 	unsigned count;			/* of them, OPENINGS_MAX at most */
 };
@@ -162,6 +163,20 @@ static int set_silent(struct fm_follow *f, const struct fm_config_store *of, int
 	return ret < 0 ? ret : fm_engine_set_store(f->fmoved->engine, store, err);
 }
 
+/* Whether what was tried is still what fmove-nvmed has mounted: else it failed for that. */
+static bool is_still_there(const struct opening *o)
+{
+	struct fm_volume_said *said;
+	struct fm_volume_store as;
+	unsigned count;
+
+	if (!ask(o->follow, &said, &count))
+		return false;
+	fm_volume_store_of(said, count, o->of->volume, &as);
+	free(said);
+	return as.device == o->as.device;
+}
+
 /* The next look tries it again. Of a store on no volume it is told by the store what is wrong. */
 static void could_not_open(struct opening *o)
 {
@@ -169,9 +184,11 @@ static void could_not_open(struct opening *o)
 	struct fm_err err;
 
 	if (o->of->volume[0]) {
-		say_error(o, &o->err);
+		if (is_still_there(o))
+			say_error(o, &o->err);
 	} else if (silent && silent->silent_code != o->ret) {
-		fm_log_error("%s", o->err.text);
+		fm_log_some(&o->follow->changes, fm_loop_now(o->follow->fmoved->loop),
+			    FM_LOG_ERROR, "%s", o->err.text);
 		if (set_silent(o->follow, o->of, o->ret, &err) < 0)
 			fm_log_error("%s", err.text);
 	}
