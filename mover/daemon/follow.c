@@ -113,20 +113,27 @@ static const struct fm_store *silent_of(struct fm_follow *f, const struct fm_con
 	return ref ? ref->store : NULL;
 }
 
+/* What is mounted of its volume now; false: nothing can be read of fmove-nvmed. */
+static bool ask_again(const struct opening *o, struct fm_volume_store *as)
+{
+	struct fm_volume_said *said;
+	unsigned count;
+
+	if (!ask(o->follow, &said, &count))
+		return false;
+	fm_volume_store_of(said, count, o->of->volume, as);
+	free(said);
+	return true;
+}
+
 /* Whether what was opened is still what is mounted: it was open by nobody until then. */
 static bool is_still_so(const struct opening *o)
 {
-	struct fm_volume_said *said;
 	struct fm_volume_store as;
-	unsigned count;
 
 	if (!o->of->volume[0])
 		return silent_of(o->follow, o->of) != NULL;
-	if (!ask(o->follow, &said, &count))
-		return false;
-	fm_volume_store_of(said, count, o->of->volume, &as);
-	free(said);
-	return fm_volume_store_is(&as, o->store);
+	return ask_again(o, &as) && fm_volume_store_is(&as, o->store);
 }
 
 static void end_open(struct opening *o)
@@ -166,15 +173,9 @@ static int set_silent(struct fm_follow *f, const struct fm_config_store *of, int
 /* Whether what was tried is still what fmove-nvmed has mounted: else it failed for that. */
 static bool is_still_there(const struct opening *o)
 {
-	struct fm_volume_said *said;
 	struct fm_volume_store as;
-	unsigned count;
 
-	if (!ask(o->follow, &said, &count))
-		return false;
-	fm_volume_store_of(said, count, o->of->volume, &as);
-	free(said);
-	return as.device == o->as.device;
+	return ask_again(o, &as) && as.device == o->as.device;
 }
 
 /* The next look tries it again. Of a store on no volume it is told by the store what is wrong. */
