@@ -4,21 +4,11 @@
 # Method: a node with twenty stores and its cache on a file system that stops answering before the start (hang_fs, FUSE). It answers later
 #         (SIGUSR2), and another time it fails.
 . "$(dirname "$0")/lib.sh"
-hung=$(mktemp -d "${TMPDIR:-/tmp}/fm-hang.XXXXXX") || exit 1
-coproc HANG { exec "$FM_BUILD/bin/hang_fs" "$hung" 1 1000 "$(id -u)" 2>/dev/null; }
-fs_pid=$HANG_PID
-read -r said <&"${HANG[0]}"
-[ "$said" = mounted ] || { rmdir "$hung"; skip "${said#SKIP: }"; }
-end_fs() {
-	kill -KILL "$fs_pid" 2>/dev/null
-	[ ! -d dead ] || umount -l dead/* 2>/dev/null
-	umount -l "$hung" 2>/dev/null
-	rmdir "$hung" 2>/dev/null
-}
+. "$(dirname "$0")/hung_store_lib.sh"
 mkdir "$hung/a"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "10MiB"; peers = [ "*" ]; };'
 up 2
-trap 'status=$?; end_fs; (exit $status); down' EXIT
+trap 'status=$?; end_fs; umount -l dead/* 2>/dev/null; (exit $status); down' EXIT
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 stores=
 for i in {1..19} ''; do

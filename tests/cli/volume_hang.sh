@@ -4,16 +4,7 @@
 # Method: a node with two stores on volumes; what fmove-nvmed would say is written by hand. One of them is on a file system that stops answering
 #         (hang_fs, FUSE) before its volume is said to be mounted; the other one is said to be later.
 . "$(dirname "$0")/lib.sh"
-hung=$(mktemp -d "${TMPDIR:-/tmp}/fm-hang.XXXXXX") || exit 1
-coproc HANG { exec "$FM_BUILD/bin/hang_fs" "$hung" 1 1000 "$(id -u)" 2>/dev/null; }
-fs_pid=$HANG_PID
-read -r said <&"${HANG[0]}"
-[ "$said" = mounted ] || { rmdir "$hung"; skip "${said#SKIP: }"; }
-end_fs() {
-	kill -KILL "$fs_pid" 2>/dev/null
-	umount -l "$hung" 2>/dev/null
-	rmdir "$hung" 2>/dev/null
-}
+. "$(dirname "$0")/hung_store_lib.sh"
 device=$(stat -c %d "$hung")
 
 volume() {
