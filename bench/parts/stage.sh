@@ -540,6 +540,11 @@ stage_small() {
 	node_wait "$stage_at/n2" tcp 1 all
 	in_turn "$work/stage-put" stage_one_node stage_put
 	compare "stage on one node, $STAGE_FILES files of 100 KiB, cold, disk to disk" "$work/stage-put" 1 2 "files a second" "put -r of the same" ">=" 1
+	for stage_tool in cp rsync tar; do
+		in_turn "$work/stage-small-$stage_tool" stage_one_node stage_copied
+		compare "stage on one node, $STAGE_FILES files of 100 KiB, cold, disk to disk" "$work/stage-small-$stage_tool" 1 2 "files a second" \
+			"$stage_tool, then sync" - 0
+	done
 	stage_run_small > /dev/null
 	in_turn "$work/stage-again" stage_again stage_find
 	compare "second stage of these, --check listing" "$work/stage-again" 1 2 s "find -printf alone" "<=" 1.2
@@ -578,6 +583,23 @@ stage_one_node() {
 stage_put() {
 	rm -rf "$stage_disk/target/copy"
 	stage_files_of "$FMOVE_BIN/fmove" --socket "$stage_at/n1/sock" put -r --quiet --durability disk "$stage_disk/source/set" n2:t/copy
+}
+
+# By stage_tool.
+stage_copied() {
+	rm -rf "$stage_disk/target/copy"
+	stage_files_of stage_copies_by "$stage_tool"
+}
+
+# stage_copies_by cp|rsync|tar: until it is on the disk. None of them looks whether it is right.
+stage_copies_by() {
+	local from=$stage_disk/source/set to=$stage_disk/target/copy
+
+	case $1 in
+	cp)	cp -r "$from" "$to" ;;
+	rsync)	rsync -a "$from/" "$to" ;;
+	tar)	mkdir "$to" && tar -C "$from" -cf - . | tar -C "$to" -xf - ;;
+	esac && sync -f "$stage_disk"
 }
 
 stage_again() {
