@@ -373,6 +373,19 @@ static int check_in(const struct fm_hub *h, int repository, const struct show *s
 	return fm_hub_ref_check(repository, s->revision, commit, !s->asked, err);
 }
 
+static int make_ref(const struct fm_hub *h, int repository, const struct show *s)
+{
+	unsigned gone;
+	int ret = fm_hub_ref_make(repository, s->revision, s->source->name.revision, !s->asked,
+				  &gone);
+
+	if (gone > 0)
+		fm_log_info("%s/" HUB "/%s: %u refs that were made for other nodes were in the way "
+			    "of \"%s\", and are gone",
+			    h->home, s->source->name.dir, gone, s->revision);
+	return ret;
+}
+
 static int show_in(const struct fm_hub *h, int repository, const struct show *s,
 		   struct fm_err *err)
 {
@@ -380,7 +393,7 @@ static int show_in(const struct fm_hub *h, int repository, const struct show *s,
 	int ret = show_data(h, repository, s);
 
 	if (ret == 0 && strcmp(s->revision, commit) != 0)
-		ret = fm_hub_ref_make(repository, s->revision, commit);
+		ret = make_ref(h, repository, s);
 	return ret < 0 ? fm_err_sys(err, ret, "make %s of %s in %s/" HUB, s->revision,
 				    s->source->name.dir, h->home)
 		       : 0;

@@ -18,6 +18,8 @@
 
 #define REFS "refs"
 #define REF_PATH_MAX (sizeof(REFS "/") + FM_HUB_REVISION_MAX)
+#define MODE_HERE 0644		/* a user of this node asked for it */
+#define MODE_ANOTHER 0444	/* only another node did */
 
 /* ---- what may be made ---- */
 
@@ -43,6 +45,19 @@ static bool leads_to(int repository, const char *revision, const char *commit)
 
 	(void)snprintf(path, sizeof(path), REFS "/%s", revision);
 	return fm_hub_ref_read(repository, path, now) == 0 && strcmp(now, commit) == 0;
+}
+
+/*
+ * Whether a ref was made for another node, and no user here has asked for it. Its mode says so: it
+ * comes with the ref itself, so no crash leaves one without the other.
+ */
+static bool is_for_others(int dir, const char *name)
+{
+	char commit[FM_HUB_COMMIT_LEN + 1];
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	       (st.st_mode & 0222) == 0 && fm_hub_ref_read(dir, name, commit) == 0;
 }
 
 /* main, and the refs of pull requests and conversions, are what they are in every repository. */
@@ -87,8 +102,31 @@ static int check_another(int repository, const char *revision, const char *commi
 	return 0;
 }
 
-/* What is a file cannot become a directory, nor a directory with refs a file. */
-static int check_way(int repository, const char *revision, struct fm_err *err)
+static void look_what_stays(int dir, const char *name, void *ctx)
+{
+	bool *does_stay = ctx;
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+		fm_hub_dir_each(dir, name, look_what_stays, ctx);
+	else
+		*does_stay |= !is_for_others(dir, name);
+}
+
+/* Whether the ref, or one of those in the directory, is none that was made for another node. */
+static bool does_stay(int repository, const char *path)
+{
+	bool stays = false;
+
+	look_what_stays(repository, path, &stays);
+	return stays;
+}
+
+/*
+ * What is a file cannot become a directory, nor a directory with refs a file. For a user here what
+ * was made for other nodes gives way, so nothing that another node names bars him from a revision.
+ */
+static int check_way(int repository, const char *revision, bool is_for_another, struct fm_err *err)
 {
 	char path[REF_PATH_MAX];
 	size_t len = sizeof(REFS "/") - 1;
@@ -103,7 +141,8 @@ static int check_way(int repository, const char *revision, struct fm_err *err)
 		is_last = *end == '\0';
 		*end = '\0';
 		if (fstatat(repository, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISDIR(st.st_mode) == is_last)
+		    S_ISDIR(st.st_mode) == is_last &&
+		    (is_for_another || does_stay(repository, path)))
 			return fm_err_set(err, -EEXIST,
 					  "\"%.100s\" cannot be in the hub beside \"%.100s%s\", "
 					  "which is there; fmove unstage that one first",
@@ -123,12 +162,12 @@ int fm_hub_ref_check(int repository, const char *revision, const char *commit,
 		return 0;
 	if (is_for_another)
 		ret = check_another(repository, revision, commit, err);
-	return ret == 0 ? check_way(repository, revision, err) : ret;
+	return ret == 0 ? check_way(repository, revision, is_for_another, err) : ret;
 }
 
 /* ---- what appears ---- */
 
-static int write_ref(int repository, int dir, const char *name, const char *commit)
+static int write_ref(int repository, int dir, const char *name, const char *commit, mode_t mode)
 {
 	int fd, ret;
 
@@ -138,30 +177,74 @@ static int write_ref(int repository, int dir, const char *name, const char *comm
 		return fd;
 	ret = FM_FAULT("hub.ref") ? -ENOSPC : fm_call_write_all(fd, commit, strlen(commit), 0);
 	if (ret == 0)
-		ret = fm_call(fchmod(fd, 0644));
+		ret = fm_call(fchmod(fd, mode));
 	if (ret == 0)
 		ret = fm_call(fsync(fd));
 	(void)close(fd);	/* synced */
 	return ret < 0 ? ret : fm_hub_dir_name(repository, dir, name);
 }
 
-int fm_hub_ref_make(int repository, const char *revision, const char *commit)
+/* What a user here has asked for stays his, though another node moves it. */
+static mode_t mode_of(int dir, const char *name, bool is_for_another)
 {
+	struct stat st;
+
+	if (!is_for_another)
+		return MODE_HERE;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !is_for_others(dir, name)
+		       ? MODE_HERE
+		       : MODE_ANOTHER;
+}
+
+/* Removes the ref, or those in the directory, that were made for other nodes. */
+static void drop_others(int dir, const char *name, void *ctx)
+{
+	unsigned *gone = ctx;
+
+	if (is_for_others(dir, name)) {
+		*gone += unlinkat(dir, name, 0) == 0;
+		return;
+	}
+	fm_hub_dir_each(dir, name, drop_others, ctx);
+	(void)unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+/* The directory of a ref, a descriptor. *revision becomes the ref's name in it. */
+static int make_dirs(int repository, const char **revision, bool is_for_another, unsigned *gone)
+{
+	int dir = fm_hub_dir_make(repository, REFS);
 	char part[FM_HUB_REVISION_MAX + 1];
 	const char *slash;
+
+	while (dir >= 0 && (slash = strchr(*revision, '/'))) {
+		(void)snprintf(part, sizeof(part), "%.*s", (int)(slash - *revision), *revision);
+		if (!is_for_another && is_for_others(dir, part))
+			drop_others(dir, part, gone);
+		dir = fm_hub_dir_enter(dir, part);
+		*revision = slash + 1;
+	}
+	return dir;
+}
+
+int fm_hub_ref_make(int repository, const char *revision, const char *commit, bool is_for_another,
+		    unsigned *gone)
+{
+	char path[REF_PATH_MAX];
 	int dir, ret;
 
-	if (leads_to(repository, revision, commit))
+	*gone = 0;
+	(void)snprintf(path, sizeof(path), REFS "/%s", revision);
+	if (leads_to(repository, revision, commit) &&
+	    (is_for_another || !is_for_others(repository, path)))
 		return 0;
-	dir = fm_hub_dir_make(repository, REFS);
-	while (dir >= 0 && (slash = strchr(revision, '/'))) {
-		(void)snprintf(part, sizeof(part), "%.*s", (int)(slash - revision), revision);
-		dir = fm_hub_dir_enter(dir, part);
-		revision = slash + 1;
-	}
+	dir = make_dirs(repository, &revision, is_for_another, gone);
 	if (dir < 0)
 		return dir;
-	ret = write_ref(repository, dir, revision, commit);
+	if (!is_for_another)
+		fm_hub_dir_each(dir, revision, drop_others, gone);
+	(void)unlinkat(dir, revision, AT_REMOVEDIR);	/* if nothing is left in it */
+	ret = write_ref(repository, dir, revision, commit,
+			mode_of(dir, revision, is_for_another));
 	(void)close(dir);	/* synced */
 	return ret;
 }

@@ -2,6 +2,9 @@
 /*
  * hub_ref - the refs of a repository in a hub: refs/REVISION is a file with the commit.
  *
+ * Its mode says for whom it was made: 0644, a user of this node asked for it; 0444, only other
+ * nodes did, and it gives way to what a user here asks for. Both may be read by all.
+ *
  * Worker, one at a time for a hub; waits for the disk. `repository` is the directory.
  */
 #ifndef FM_STAGE_HUB_REF_H
@@ -17,14 +20,19 @@ struct fm_err;
 
 /*
  * Whether that ref may be made, as far as its name goes. -EEXIST: "a" and "a/b" cannot both be
- * there. Of one for another node besides: -EEXIST, it could be in the way of main, of pr/N or of
- * refs/pr/N; -ENAMETOOLONG, too many parts; -EDQUOT, too many refs lead to that commit.
+ * there; what was made for other nodes is in no user's way. Of one for another node besides:
+ * -EEXIST, it could be in the way of main, of pr/N or of refs/pr/N; -ENAMETOOLONG, too many parts;
+ * -EDQUOT, too many refs lead to that commit.
  */
 int fm_hub_ref_check(int repository, const char *revision, const char *commit,
 		     bool is_for_another, struct fm_err *err);
 
-/* Makes the ref, and for "pr/1" the directory pr. A negative errno. */
-int fm_hub_ref_make(int repository, const char *revision, const char *commit);
+/*
+ * Makes the ref, and for "pr/1" the directory pr. gone: so many refs for other nodes were in its
+ * way, and were removed. A negative errno.
+ */
+int fm_hub_ref_make(int repository, const char *revision, const char *commit, bool is_for_another,
+		    unsigned *gone);
 
 /* Removes all that lead to the commit, and the directories that are empty then. */
 void fm_hub_ref_drop(int repository, const char *commit);

@@ -85,6 +85,14 @@ fmove stage --detach --nodes n1 hf:org/m@v1/x 2>err	# what failed then is in the
 logged() { grep -q '"v1/x" cannot be in the hub' "$dir/c/n1/log" err; }
 await logged || bad "nothing is logged: $(<err)"
 
+# What n1 named there is in the way of no user of n3.
+rm -r "$from/refs/v1"
+printf %s "$one" >"$from/refs/v1"
+use 3
+ok fmove stage hf:org/m@v1
+has 3 2 m "$one" v1
+use 1
+
 # The branch moves at its source, and so everywhere. A node that is not asked for keeps what it has; who asks has no path then.
 random 3000000 new; file 2 models--org--m "$two" model.safetensors
 printf %s "$two" >"$from/refs/main"

@@ -941,10 +941,60 @@ static void test_in_the_way(void)
 	CU_ASSERT_EQUAL(show_for_another(id, "v1"), -EEXIST);
 	CU_ASSERT_EQUAL(show_for_another(id, "v2/x/y"), -EEXIST);
 	CU_ASSERT_TRUE(is_ref("v1/x", Y) && is_ref("v2", Y) && is_ref("pr/1", Y));
+	CU_ASSERT_EQUAL(show_here(id, "v1/x"), 0);
+	CU_ASSERT_EQUAL(show_here(id, "v2"), 0);
 	CU_ASSERT_EQUAL(show_here(id, "v1"), -EEXIST);
 	CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "\"v1\" cannot be in the hub beside \"v1/...\""));
 	CU_ASSERT_EQUAL(show_here(id, "v2/x/y"), -EEXIST);
 	CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "\"v2/x/y\" cannot be in the hub beside \"v2\""));
+	teardown();
+}
+
+/* What other nodes named is in no user's way; what a user here asked for stays. */
+static void test_give_way(void)
+{
+	uint64_t theirs, ours;
+
+	setup();
+	theirs = bring("b", X, BLOB);
+	ours = bring("t", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "v1/x"), 0);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "v1/y/z"), 0);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "v2"), 0);
+	CU_ASSERT_EQUAL(show_for_another(theirs, "v3/a"), 0);
+	CU_ASSERT_EQUAL(show_here(theirs, "v3/b"), 0);
+	CU_ASSERT_EQUAL(show_here(ours, "v1"), 0);
+	CU_ASSERT_TRUE(is_ref("v1", Y));
+	CU_ASSERT_EQUAL(show_here(ours, "v2/x"), 0);
+	CU_ASSERT_TRUE(is_ref("v2/x", Y));
+	CU_ASSERT_EQUAL(show_here(ours, "v3"), -EEXIST);
+	CU_ASSERT_TRUE(is_ref("v3/a", X) && is_ref("v3/b", X));
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), theirs);	/* until it is evicted */
+	/* what stands there and is no ref at all is nobody's: it stays, too */
+	make(HOME "/" HUB "/" REPOSITORY "/refs/v4/x", NULL);
+	CU_ASSERT_EQUAL(fchmodat(hub->root, HOME "/" HUB "/" REPOSITORY "/refs/v4/x", 0444, 0), 0);
+	CU_ASSERT_EQUAL(show_here(ours, "v4"), -EEXIST);
+	teardown();
+}
+
+/* A ref that a user here asked for stays his, whoever named or moves it. */
+static void test_ref_confirmed(void)
+{
+	uint64_t old, new;
+
+	setup();
+	old = bring("t", X, BLOB);
+	new = bring("t", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_for_another(old, "v1"), 0);
+	CU_ASSERT_EQUAL(show_here(old, "v1"), 0);
+	CU_ASSERT_EQUAL(show_for_another(new, "v1"), 0);
+	CU_ASSERT_TRUE(is_ref("v1", Y));
+	CU_ASSERT_EQUAL(show_here(new, "v1/x"), -EEXIST);
+	CU_ASSERT_EQUAL(show_for_another(old, "v2"), 0);
+	CU_ASSERT_EQUAL(show_for_another(new, "v2"), 0);
+	CU_ASSERT_TRUE(is_ref("v2", Y));
+	CU_ASSERT_EQUAL(show_here(new, "v2/x"), 0);
+	CU_ASSERT_TRUE(is_ref("v2/x", Y));
 	teardown();
 }
 
@@ -1020,6 +1070,8 @@ static const struct fm_test tests[] = {
 	{ "bytes that no hash shows are told", test_without_hash },
 	{ "of two sources at once one is shown", test_at_once },
 	{ "refs stand in the way of none that are everywhere", test_in_the_way },
+	{ "refs for other nodes give way to what a user here asks for", test_give_way },
+	{ "a ref that a user here asked for stays his", test_ref_confirmed },
 	{ "a directory without refs is in nobody's way", test_empty_in_the_way },
 	{ "refs that are made for other nodes are bounded", test_bounded },
 };
