@@ -238,9 +238,15 @@ static void user_put(struct fm_queue_user *u)
 	free(u);
 }
 
+/* What another node has this one do in the name of a user takes nothing from him. */
+static struct fm_share_id who_of(const struct fm_queue_opts *o)
+{
+	return o->peer && o->peer[0] ? fm_share_name(o->peer) : fm_share_user(o->job.who.uid);
+}
+
 struct fm_share_id fm_queue_who(const struct fm_queue_job *j)
 {
-	return fm_share_user(j->user->uid);
+	return who_of(&j->o);
 }
 
 static void hold(struct fm_queue_job *j, struct fm_share *share, struct fm_share_held *held,
@@ -290,6 +296,7 @@ static void copy_all(struct copying *c, const struct fm_queue_opts *from, struct
 {
 	to->job.node = copy(c, from->job.node, strlen(from->job.node));
 	to->job.store = copy(c, from->job.store, strlen(from->job.store));
+	to->peer = copy(c, from->peer ? from->peer : "", from->peer ? strlen(from->peer) : 0);
 	to->job.path = copy(c, from->job.path, from->job.path_len);
 	to->file = copy(c, from->file ? from->file : "", from->file ? from->file_len : 0);
 	to->own_store = copy(c, from->own_store ? from->own_store : "",
@@ -457,7 +464,7 @@ bool fm_queue_is_callers_tree(const struct fm_queue_opts *o)
 
 static int check_limits(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_err *err)
 {
-	struct fm_share_id who = fm_share_user(o->job.who.uid);
+	struct fm_share_id who = who_of(o);
 	const struct fm_queue_shares *s = &q->shares;
 	int ret = fm_share_check(&s->jobs, who, 1, err);
 
@@ -494,6 +501,7 @@ static int check(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_er
 {
 	int ret;
 
+	assert(!o->peer || !o->peer[0] || !o->is_detached);	/* no file of it says so */
 	assert(o->priority < FM_QUEUE_PRIORITY_COUNT && (o->end == FM_QUEUE_FD) == (o->fd >= 0));
 	assert(o->journal < 0 || (o->fd >= 0 && !o->job.is_put));
 	if (q->is_stopping)

@@ -179,6 +179,12 @@ struct fm_queue_opts {
 	const char *again;
 	enum fm_queue_priority priority;
 	/*
+	 * Whose share of places, threads and memory it takes, though it is a user's job: of this
+	 * peer, which had it begun in his name; copied; NULL or "": the user's. Of none that is
+	 * detached.
+	 */
+	const char *peer;
+	/*
 	 * After a failure that may pass, tried again until so long has passed since a byte came, or
 	 * else since it was first tried; the last try begins when that time is up. 0: not;
 	 * FM_RETRY_ALWAYS.

@@ -365,6 +365,7 @@ static int start_job(struct fm_stage_run *r)
 		.fd = -1,
 		.journal = -1,
 		.file = "",
+		.peer = r->peer,
 	};
 	int ret;
 

@@ -681,6 +681,7 @@ static int list(struct fm_stage_ask *a, struct fm_err *err)
 		.fd = -1,
 		.journal = -1,
 		.file = "",
+		.peer = a->peer,
 	};
 	int ret = fm_stage_offered_new(FM_STAGE_OFFERED_MAX, &a->offered, err);
 
@@ -788,6 +789,7 @@ static int crc_of_file(struct fm_stage_ask *a, struct fm_err *err)
 		.fd = -1,
 		.journal = -1,
 		.file = "",
+		.peer = a->peer,
 	};
 	int ret = fm_null_sink(&o.job.file, err);
 

@@ -2208,6 +2208,30 @@ static void test_one_user_does_not_get_all_the_memory(void)
 	scene_down();
 }
 
+/* Whatever another node has this one do in a user's name, he finds a place, and so does a third. */
+static void test_what_a_peer_asks_for_takes_the_peers_places(void)
+{
+	static struct caller c[FM_QUEUE_JOBS_USER_MAX + 1], alice[FM_QUEUE_JOBS_USER_MAX / 4];
+	struct fm_queue_opts o = store_put("a", ALICE);
+	struct caller other;
+	char peer[] = "n2";
+	struct fm_err err = { 0 };
+	unsigned i = 0;
+
+	scene_up(1);
+	o.peer = peer;
+	while (i <= FM_QUEUE_JOBS_USER_MAX && submit(&o, &c[i], &err) == 0)
+		i++;
+	CU_ASSERT_TRUE(i > 0 && i <= FM_QUEUE_JOBS_USER_MAX && err.code == -EBUSY);
+	strcpy(peer, "n3");		/* it was copied */
+	CU_ASSERT_EQUAL(submit(&o, &other, &err), 0);
+	o.peer = NULL;
+	for (i = 0; i < FM_QUEUE_JOBS_USER_MAX / 4; i++)
+		CU_ASSERT_EQUAL_FATAL(submit(&o, &alice[i], &err), 0);
+	run();
+	scene_down();
+}
+
 /* ---- the n-th failure ---- */
 
 static void visit(void)
@@ -2333,6 +2357,8 @@ static const struct fm_test tests[] = {
 	{"one user does not get all the pipes", test_one_user_does_not_get_all_the_pipes},
 	{"who is refused since nothing is left for his end may wait", test_a_full_end_may_pass},
 	{"one user does not get all the memory", test_one_user_does_not_get_all_the_memory},
+	{"what a peer asks for takes the peer's places",
+	 test_what_a_peer_asks_for_takes_the_peers_places},
 	{"the n-th failure costs nothing but itself",
 	 test_the_nth_failure_costs_nothing_but_itself},
 };
