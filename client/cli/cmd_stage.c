@@ -199,6 +199,8 @@ static int finish(struct stage *s, const struct fmove_dataset *d, struct fmove_e
 	s->is_here = true;
 	if (d->is_same_disk)
 		fm_say("warning: %s", same_disk);
+	if (d->note[0])
+		fm_say("warning: %s", d->note);
 	s->use.what = fm_stage_source_short(&s->source);
 	s->use.hf_home = s->source.repository ? s->hf_home : NULL;
 	ret = fm_stage_use(&s->use, d->path, &err);
@@ -227,6 +229,8 @@ static void print_json(const struct stage *s, const struct fmove_dataset *d, boo
 	fm_jw_text(&w, "check", fm_words_freshness[d->check]);
 	if (d->is_same_disk)
 		fm_jw_text(&w, "warning", same_disk);
+	if (d->note[0])
+		fm_jw_text(&w, "note", d->note);
 	if (s->source.repository)
 		fm_jw_name(&w, "hf_home", s->hf_home, strlen(s->hf_home));
 	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
@@ -409,6 +413,8 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 			fm_jw_bool(&s->w, "warm", s->use.is_warm);
 		if (d.is_same_disk)
 			fm_jw_text(&s->w, "warning", same_disk);
+		if (d.note[0])
+			fm_jw_text(&s->w, "note", d.note);
 		if (s->source.repository && d.path[0])
 			fm_jw_name(&s->w, "hf_home", s->hf_home, strlen(s->hf_home));
 		fm_jw_u64(&s->w, "exit", (uint64_t)status);

@@ -145,6 +145,7 @@ static int stage_run(struct fm_lib_request *req, struct fmove_stage_options *o,
 	d.check = (enum fmove_freshness)fm_lib_word(*done, "check", fm_words_freshness,
 						    FMOVE_BY_LISTING);
 	(void)fm_json_bool(fm_json_get(*done, "same_disk"), &d.is_same_disk);
+	fm_lib_text(*done, "note", d.note, sizeof(d.note));
 	fm_sized_give(out, &d, sizeof(d));
 	*is_fetched = false;
 	(void)fm_json_bool(fm_json_get(*done, "fetched"), is_fetched);

@@ -54,7 +54,7 @@ struct node {
 	char name[FM_CACHE_NODE_MAX + 1];
 	bool is_awaited;
 	int code;
-	char text[256];
+	char *text;		/* NULL: none */
 };
 
 struct fm_afar_ask {
@@ -230,7 +230,8 @@ static void settle(struct node *n, int code, const char *text)
 {
 	n->is_awaited = false;
 	n->code = code;
-	(void)snprintf(n->text, sizeof(n->text), "%.*s", (int)sizeof(n->text) - 1, text);
+	free(n->text);
+	n->text = text[0] ? strdup(text) : NULL;	/* without memory there is none */
 }
 
 static void fail_all(struct fm_afar_ask *ask, int code, const char *text)
@@ -458,12 +459,14 @@ void fm_afar_put(struct fm_afar_ask *ask)
 	fm_timer_clear(ask->all->o.loop, &ask->timer);
 	fm_list_del(&ask->at);
 	fm_share_give_all(&ask->place);
+	for (unsigned n = 0; n < ask->count; n++)
+		free(ask->node[n].text);
 	free(ask);
 }
 
 int fm_afar_look(const struct fm_afar_ask *ask, unsigned n, const char **text)
 {
-	*text = ask->node[n].text;
+	*text = ask->node[n].text ? ask->node[n].text : "";
 	return ask->node[n].code;
 }
 
@@ -480,7 +483,7 @@ void fm_afar_log(const struct fm_afar_ask *ask)
 	for (unsigned n = 0; ask && n < ask->count; n++)
 		if (ask->node[n].code < 0)
 			fm_log_warn("staging: a dataset is not kept on %s: %s", ask->node[n].name,
-				    ask->node[n].text);
+				    ask->node[n].text ? ask->node[n].text : "");
 }
 
 /* ---- what comes ---- */

@@ -28,11 +28,13 @@
 #include "staging/service/together.h"
 #include "staging/sha256.h"
 
-/* Of a node in a list: escaped, for 64 of them. */
+/* Of a path in a list there is always room for so much, escaped, for 64 nodes. */
 #define NODE_PATH_MAX 256u
+/* ... and for the rest of a node. */
+#define NODE_REST_MAX (256 * 2 + 64 * 6 + 256)
 #define UNKEPT_MAX    256u
 #define UNKEPT_WHY    (UNKEPT_MAX - 48)	/* of it, for what the other node said */
-_Static_assert(FM_RUN_NODES_MAX * (NODE_PATH_MAX * 6 + 256 * 2 + 64 * 6 + 256) +
+_Static_assert(FM_RUN_NODES_MAX * (NODE_PATH_MAX * 6 + NODE_REST_MAX) + FM_HUB_NOTE_MAX * 2 +
 			       FM_STAGE_API_DATASET_MAX <=
 		       FM_API_MSG_MAX,
 	       "all nodes fit a message");
@@ -82,22 +84,40 @@ _Static_assert(FM_STAGE_BY_LISTING == 0 && FM_STAGE_UNASKED == 1 && FM_STAGE_BY_
 		       FM_STAGE_BY_SEAL == 3,
 	       "order of fm_words_freshness");
 
-/* Adds a node to the answer: one that was asked for, or that takes a part worth telling. */
-static void node_add(struct fm_json_writer *w, const struct fm_together_node *n)
+/* Whether there is room for the path of a node, and behind it for so many more nodes. */
+static bool has_room(const struct fm_json_writer *w, const char *path, unsigned more)
 {
+	size_t len = strlen(path);
+
+	return len < NODE_PATH_MAX ||
+	       fm_jw_room(w) >= len * 6 + NODE_REST_MAX +
+					(size_t)more * (NODE_PATH_MAX * 6 + NODE_REST_MAX);
+}
+
+/*
+ * Adds a node to the answer: one that was asked for, or that takes a part worth telling. So many
+ * more may follow.
+ */
+static void node_add(struct fm_json_writer *w, const struct fm_together_node *n, unsigned more)
+{
+	bool has_path = has_room(w, n->path, more);
+	const char *text = has_path || n->text[0]
+				   ? n->text
+				   : "its path is too long to be told here: fmove datasets --json "
+				     "says it there";
+
 	fm_jw_object(w, NULL);
 	fm_jw_name(w, "node", n->name, strlen(n->name));
 	fm_jw_text(w, "state", n->state);
 	fm_jw_u64(w, "bytes", n->done);
 	fm_jw_u64(w, "read", n->read);
 	fm_jw_bool(w, "wanted", n->is_wanted);
-	/* with a path of this length, escaped, there is room for all */
-	if (n->path[0] && strlen(n->path) < NODE_PATH_MAX)
+	if (n->path[0] && has_path)
 		fm_jw_name(w, "path", n->path, strlen(n->path));
 	if (n->code < 0 && strcmp(n->state, "ready") != 0)
 		fm_jw_text(w, "code", fm_api_errno_name(n->code));
-	if (n->text[0] && (n->code == 0 || strcmp(n->state, "ready") != 0))
-		fm_jw_text(w, "text", n->text);
+	if (text[0] && (n->code == 0 || strcmp(n->state, "ready") != 0))
+		fm_jw_text(w, "text", text);
 	fm_jw_object_end(w);
 }
 
@@ -167,7 +187,7 @@ static void nodes_add(struct fm_json_writer *w, const struct fm_together *t,
 			check_kept(&n, r, why);
 		read += n.read;
 		if (n.is_wanted || n.read > 0 || (n.text[0] && n.code == 0))
-			node_add(w, &n);
+			node_add(w, &n, fm_together_count(t) - i - 1);
 	}
 	fm_jw_array_end(w);
 	fm_jw_u64(w, "source_bytes", read);
@@ -215,6 +235,8 @@ static void answer(struct fm_api_task *t, const struct fm_stage_result *result, 
 			fm_jw_bool(&w, "same_disk", true);
 		if (home)
 			fm_jw_name(&w, "hf_home", home, strlen(home));
+		if (result->note[0])
+			fm_jw_text(&w, "note", result->note);
 		if (result->together)
 			nodes_add(&w, result->together, result);
 		fm_api_task_send(t, fm_api_event_end(&w));

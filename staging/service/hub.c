@@ -257,6 +257,7 @@ struct show {
 	const struct fm_hub_source *source;	/* of the dataset */
 	const char *revision;
 	const char *asked;		/* the source that a user here asked for; NULL: not here */
+	char *note;			/* FM_HUB_NOTE_MAX; "": nothing is to be told */
 };
 
 static void mark_of(const struct fm_hub_source *source, char from[static FM_HUB_MARK_MAX + 1])
@@ -324,6 +325,34 @@ static int write_mark(int home, const struct show *s, const struct mark *m, stru
 			   : fm_hub_mark_write(home, dir, from, s->asked);
 
 	return ret < 0 ? fm_err_sys(err, ret, "note the source of %s", dir) : 0;
+}
+
+/*
+ * Tells a user here that what he asked for makes the repository one of several: his own request is
+ * well, but others for the nodes fail from then on. It may be so only because the store that the
+ * repository is from was away just now.
+ */
+static void note_several(const struct fm_hub *h, const struct show *s, const struct mark *m)
+{
+	char how[384], of[FM_HUB_MARK_MAX + 1];
+	bool is_told = m->is_new ? !m->from[0] : m->now[0] && strcmp(m->now, m->from) != 0;
+
+	if (!s->asked || !is_told)
+		return;
+	mark_of(s->source, of);
+	if (m->is_new || strcmp(s->asked, s->info->source) != 0)
+		(void)snprintf(how, sizeof(how), "the copy here, of the same files, is from %.130s",
+			       of);
+	else
+		(void)snprintf(how, sizeof(how), "it was from %.130s, and this is from %.130s",
+			       m->now, of);
+	(void)snprintf(s->note, FM_HUB_NOTE_MAX,
+		       "%.110s in the hub cache of this node is of several sources from now on: "
+		       "%s; so fmove stage --nodes hf: fails for it here, and its next request "
+		       "may find either; to end that, fmove unstage all that it has (fmove "
+		       "datasets shows it), and stage it while the store that you want answers",
+		       s->source->name.dir, how);
+	fm_log_warn("%s/" HUB ": %s", h->home, s->note);
 }
 
 /* Whether the snapshot leads to another dataset that is here, and was made after this one. */
@@ -422,7 +451,11 @@ static int check(const struct fm_hub *h, int home, int hub, const struct show *s
 		ret = check_in(h, repository, s, err);
 	if (repository >= 0)
 		(void)close(repository);	/* only read */
-	return ret == 0 ? write_mark(home, s, &m, err) : ret;
+	if (ret == 0)
+		ret = write_mark(home, s, &m, err);
+	if (ret == 0)
+		note_several(h, s, &m);
+	return ret;
 }
 
 static void sweep_repository(const struct fm_hub *h, int home, int hub, const char *name);
@@ -460,15 +493,17 @@ static int show(const struct fm_hub *h, const struct show *s, struct fm_err *err
 }
 
 int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char *asked, char *path,
-		size_t max, struct fm_err *err)
+		size_t max, char note[static FM_HUB_NOTE_MAX], struct fm_err *err)
 {
 	struct fm_hub_source source;
 	struct fm_cache_info info;
 	const struct show s = {
-		.info = &info, .source = &source, .revision = revision, .asked = asked
+		.info = &info, .source = &source, .revision = revision, .asked = asked,
+		.note = note
 	};
 	int len, ret;
 
+	note[0] = '\0';
 	if (!fm_cache_look(h->cache, id, &info) || info.state != FM_CACHE_READY)
 		return fm_err_set(err, -ENOENT, "it was removed meanwhile; run it again");
 	if (!fm_hub_is_revision(revision) || fm_hub_source_parse(info.source, &source) < 0)

@@ -60,12 +60,15 @@ const char *fm_hub_home(const struct fm_hub *h);
  * the snapshot. -EINVAL: the revision is a commit, and another one. -EEXIST: "a" cannot be there
  * with "a/b".
  *
- * asked: the source that a user of this node asked for; its names are made. NULL: another node
- * asks. Then besides: -EEXIST, the repository is of another source, or of several; -ESTALE, a newer
- * copy of that commit is shown; and what fm_hub_ref_check() says of the revision.
+ * asked: the source that a user of this node asked for; its names are made. If the repository is
+ * of several because of that from now on, the note says so, what follows and what may be done.
+ * NULL: another node asks. Then besides: -EEXIST, the repository is of another source, or of
+ * several; -ESTALE, a newer copy of that commit is shown; and what fm_hub_ref_check() says of the
+ * revision.
  */
+#define FM_HUB_NOTE_MAX 768
 int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char *asked, char *path,
-		size_t max, struct fm_err *err);
+		size_t max, char note[static FM_HUB_NOTE_MAX], struct fm_err *err);
 
 /*
  * The source of a repository, NODE:STORE, that a user of this node asked for; "": it has none, or

@@ -9,7 +9,7 @@
  *       dataset by: staging/key.h; zeros: by name)   53 - string: name (of a dataset, as the user
  *       calls it; "": by key; SHOW: the revision, a branch, a tag or a commit)
  * KEPT: 0 8 id   8 4 code (0, or an errno)   12 - string: text (why not; SHOW, code 0: the path of
- *       the snapshot, "" if it is too long)
+ *       the snapshot)
  *
  * HOLD lasts FM_CACHE_NODE_S, and is said again as long as the holder lives. RELEASE ends it, and
  * is not answered. SHOW is of a repository of Hugging Face: its names appear in the hub of the node
@@ -36,6 +36,7 @@ enum fm_stage_verb {
 };
 
 #define FM_STAGE_KEEP_NAME_MAX FM_HUB_REVISION_MAX
+#define FM_STAGE_KEPT_TEXT_MAX FM_WIRE_PATH_MAX
 
 struct fm_stage_keep {
 	uint64_t id;
@@ -49,7 +50,7 @@ struct fm_stage_keep {
 struct fm_stage_kept {
 	uint64_t id;
 	int code;			/* 0, or negative */
-	char text[256];
+	char text[FM_STAGE_KEPT_TEXT_MAX + 1];
 };
 
 /* How many bytes. */

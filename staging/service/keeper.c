@@ -86,7 +86,7 @@ static void answer(struct fm_session *s, const struct fm_stage_keep *keep, const
 		return;
 	if (err->code < 0)
 		(void)snprintf(kept.text, sizeof(kept.text), "%.255s", err->text);
-	else if (path && strlen(path) < sizeof(kept.text))
+	else if (path)
 		(void)snprintf(kept.text, sizeof(kept.text), "%s", path);
 	m.stage.body = body;
 	m.stage.len = fm_stage_kept_encode(&kept, body);
@@ -140,6 +140,7 @@ static void act_run(struct fm_work *work)
 {
 	struct order *o = fm_container_of(work, struct order, work);
 	struct fm_cache *c = o->keeper->o.cache;
+	char note[FM_HUB_NOTE_MAX];	/* only users of this node have one */
 
 	switch (o->keep.verb) {
 	case FM_STAGE_HOLD:
@@ -156,7 +157,7 @@ static void act_run(struct fm_work *work)
 		break;
 	case FM_STAGE_SHOW:
 		(void)fm_hub_show(o->keeper->o.hub, o->id, o->keep.name, NULL, o->path,
-				  sizeof(o->path), &o->err);
+				  sizeof(o->path), note, &o->err);
 		break;
 	case FM_STAGE_RELEASE:
 		break;		/* was done at once */

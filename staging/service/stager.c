@@ -248,7 +248,7 @@ static void hold_run(struct fm_work *work)
 	source_of(a, source);
 	if (ret == 0 && a->revision[0])
 		ret = fm_hub_show(a->s->hub, a->id, a->revision, source, a->result.path,
-				  sizeof(a->result.path), err);
+				  sizeof(a->result.path), a->result.note, err);
 	if (ret < 0)
 		return;
 	a->result.is_here = true;

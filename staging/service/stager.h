@@ -27,13 +27,13 @@
 #include "mover/node/service.h"
 #include "mover/store/store.h"
 #include "staging/cache.h"
+#include "staging/service/hub.h"
 
 struct fm_afar;
 struct fm_afar_ask;
 struct fm_api_op;
 struct fm_elsewhere;
 struct fm_err;
-struct fm_hub;
 struct fm_list;
 struct fm_loop;
 struct fm_queue;
@@ -137,6 +137,7 @@ struct fm_stage_result {
 	const struct fm_afar_ask *held, *pinned;
 	const struct fm_afar_ask *shown;	/* the same of their hubs */
 	bool is_hub;
+	char note[FM_HUB_NOTE_MAX];	/* of this node's; "": nothing is to be told of it */
 	struct fm_err keep_err;		/* why they were not; code 0: no reason */
 };
 

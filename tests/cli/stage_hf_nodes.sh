@@ -199,9 +199,14 @@ has 3 2 same "$one" main
 
 # Who asks for it there has it. Whose the names are is open from then on.
 use 3
-ok fmove stage hf:org/same
+ok fmove stage --json hf:org/same
 has 3 2 same "$two" main
 mark 3 same several
+told='models--org--same in the hub cache of this node is of several sources from now on: it was from n3:s, and this is from n2:s; so fmove stage --nodes'
+grep -q "^fmove: warning: $told" err && grep -q "\"note\":\"$told" out || bad "it says nothing of several sources: $(cat out err)"
+is_logged "$told" "$dir/c/n3/log" || bad "n3 logs nothing of several sources"
+ok fmove stage hf:org/same
+! grep -q 'several sources' err || bad "it is said again: $(<err)"
 use 1
 refused same "several sources, or one that is not known" n2:s "$two"
 

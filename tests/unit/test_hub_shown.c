@@ -115,6 +115,7 @@ static void evict(uint64_t id)
 }
 
 static struct fm_err why;	/* of the last one that was shown */
+static char note[FM_HUB_NOTE_MAX];
 
 /* source: what a user here asked for; NULL: another node asks. */
 static int show_asked(uint64_t id, const char *revision, const char *source)
@@ -122,7 +123,7 @@ static int show_asked(uint64_t id, const char *revision, const char *source)
 	char path[FM_PATH_LEN_MAX + 1];
 
 	why.text[0] = '\0';
-	return fm_hub_show(hub, id, revision, source, path, sizeof(path), &why);
+	return fm_hub_show(hub, id, revision, source, path, sizeof(path), note, &why);
 }
 
 static int show_here(uint64_t id, const char *revision)
@@ -263,6 +264,7 @@ static void test_first_asked(void)
 	CU_ASSERT_EQUAL(fm_hub_from(hub, REPOSITORY, from), 0);
 	CU_ASSERT_STRING_EQUAL(from, "");
 	CU_ASSERT_EQUAL(show_here(theirs, "main"), 0);
+	CU_ASSERT_STRING_EQUAL(note, "");
 	CU_ASSERT_STRING_EQUAL(mark(), ASKED("b:s"));
 	CU_ASSERT_EQUAL(show_for_another(theirs, "v2"), 0);
 	CU_ASSERT_STRING_EQUAL(mark(), ASKED("b:s"));
@@ -417,13 +419,17 @@ static void test_several(void)
 	ours = bring("t", Y, OTHER_BLOB);
 	later = bring("t", Z, BLOB);
 	CU_ASSERT_EQUAL(show_for_another(theirs, "main"), 0);
+	CU_ASSERT_STRING_EQUAL(note, "");
 	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(note, REPOSITORY " in the hub cache of this node is of "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(note, "from now on: it was from b:s, and this is from t:s;"));
 	CU_ASSERT_TRUE(is_ref("main", Y));
 	CU_ASSERT_STRING_EQUAL(mark(), MARK("several"));
 	CU_ASSERT_EQUAL(show_for_another(theirs, "main"), -EEXIST);
 	CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "from several sources"));
 	CU_ASSERT_EQUAL(show_for_another(later, "main"), -EEXIST);
 	CU_ASSERT_EQUAL(show_here(later, "main"), 0);
+	CU_ASSERT_STRING_EQUAL(note, "");	/* it was so before */
 	CU_ASSERT_TRUE(is_ref("main", Z));
 	CU_ASSERT_STRING_EQUAL(mark(), MARK("several"));
 	evict(theirs);
@@ -446,6 +452,7 @@ static void test_asked_another(void)
 	other = bring("b", Z, OTHER_BLOB);
 	fm_hub_source("t", "s", REPOSITORY "@" X, asked, sizeof(asked));
 	CU_ASSERT_EQUAL(show_asked(theirs, "main", asked), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(note, "the copy here, of the same files, is from b:s; so"));
 	CU_ASSERT_STRING_EQUAL(mark(), MARK("several"));
 	CU_ASSERT_EQUAL(show_for_another(other, "main"), -EEXIST);
 	evict(theirs);
@@ -885,10 +892,10 @@ struct both {
 static void *show_one(void *ctx)
 {
 	struct both *b = ctx;
-	char path[FM_PATH_LEN_MAX + 1];
+	char path[FM_PATH_LEN_MAX + 1], nothing[FM_HUB_NOTE_MAX];
 	struct fm_err err;
 
-	b->ret = fm_hub_show(hub, b->id, "main", NULL, path, sizeof(path), &err);
+	b->ret = fm_hub_show(hub, b->id, "main", NULL, path, sizeof(path), nothing, &err);
 	return NULL;
 }
 

@@ -5,6 +5,7 @@
  * links: fm_staging_service
  */
 #include "staging/service/keep.h"
+#include "mover/store/store.h"
 
 #include <errno.h>
 #include <string.h>
@@ -123,6 +124,13 @@ static void test_broken(void)
 	for (size_t cut = 0; cut < len; cut++)
 		CU_ASSERT_EQUAL(fm_stage_kept_decode(buf, cut, &a), -EBADMSG);
 	CU_ASSERT_EQUAL(fm_stage_kept_decode(buf, len + 1, &a), -EBADMSG);
+	/* a path of any length fits */
+	memset(a.text, 'x', FM_PATH_LEN_MAX);
+	a.text[FM_PATH_LEN_MAX] = '\0';
+	len = fm_stage_kept_encode(&a, buf);
+	memset(&a, 0, sizeof(a));
+	CU_ASSERT_EQUAL(fm_stage_kept_decode(buf, len, &a), 0);
+	CU_ASSERT_EQUAL(strlen(a.text), FM_PATH_LEN_MAX);
 	buf[9] = 0x10;			/* 4096 */
 	CU_ASSERT_EQUAL(fm_stage_kept_decode(buf, len, &a), -EBADMSG);
 }

@@ -40,6 +40,8 @@ struct fmove_dataset_node {
 	uint64_t bytes;			/* of it, there */
 };
 
+#define FMOVE_NOTE_MAX 768
+
 /* A dataset. Times: ms since 1970. */
 
 struct fmove_dataset {
@@ -72,6 +74,9 @@ struct fmove_dataset {
 	const struct fmove_dataset_node *nodes;
 	/* of holders[]: the node for whose process it is held, and pid is 0; "": this one */
 	char holder_nodes[FMOVE_HOLDERS_MAX][FMOVE_NAME_MAX + 1];
+	/* fmove_stage_hub(): what it has changed in this node's hub cache for others, with what may
+	 * be done; "": nothing */
+	char note[FMOVE_NOTE_MAX];
 };
 
 /* A node of a request for several; texts are valid during the call. */
