@@ -35,6 +35,7 @@ struct fm_err;
 #define FM_CONFIG_NODES_MAX 64			/* that share one volume */
 #define FM_CONFIG_NETWORKS_MAX 32		/* of mover.private_networks */
 #define FM_CONFIG_RUNNING_MAX 64		/* of jobs.running */
+#define FM_CONFIG_UPLOAD_SLOTS_MAX 16		/* of staging.upload_slots */
 #define FM_CONFIG_WHO_MAX 64			/* entries of one read or write list */
 #define FM_CONFIG_KEY_LEN 32			/* an Ed25519 public key */
 #define FM_CONFIG_OPTIONS_MAX 128		/* rows of the table */
@@ -118,6 +119,7 @@ struct fm_config_staging {
 	unsigned low;
 	uint64_t grace_ns;
 	uint64_t settle_ns;
+	unsigned upload_slots;		/* at once, of one run */
 	uint64_t user_quota_bytes;	/* 0: none */
 	char **peers;			/* NULL-terminated; "*": all */
 };

@@ -157,6 +157,13 @@ const struct fm_option fm_options[] = {
 	  "A run of several nodes reads nothing before all connected nodes have said what they "
 	  "have, and waits at most so long for that. Who asks later takes from the others what "
 	  "they have. The value of the node that coordinates the run counts" },
+	{ "staging.upload_slots", FM_OPTION_UINT, AT(staging.upload_slots), 1,
+	  FM_CONFIG_UPLOAD_SLOTS_MAX, "4", NULL, false,
+	  "Parts of a dataset, of up to 32 MiB, that this node reads from its disk and sends to "
+	  "others at once in one run of several nodes; fewer leave more to what else runs here. "
+	  "What it has in memory just then it sends besides. A coordinator counts with its own "
+	  "value: a node with a lower one refuses what is more, and is asked again, so give all "
+	  "nodes the same" },
 	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0",
 	  NULL, false,
 	  "How much one user may hold and pin; what would be more is not fetched for him. What "

@@ -104,6 +104,8 @@ static int await_cache(const char *directory, struct fm_err *err)
 			  directory);
 }
 
+_Static_assert(FM_CONFIG_UPLOAD_SLOTS_MAX == FM_STAGE_UPLOADS_MAX, "any that is configured");
+
 /* A node without its cache moves files all the same: who stages hears why. */
 static void start_stager(struct fm_fmoved *fmoved)
 {
@@ -122,6 +124,7 @@ static void start_stager(struct fm_fmoved *fmoved)
 			   .user_quota = cfg->user_quota_bytes },
 		.peers = (const char *const *)fmoved->started->staging.peers,
 		.settle_ns = cfg->settle_ns,
+		.uploads = cfg->upload_slots,
 	};
 	struct fm_err err;
 	int ret;

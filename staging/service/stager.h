@@ -44,6 +44,7 @@ struct fm_togethers;
 struct fm_stager;
 struct fm_worker;
 
+#define FM_STAGE_UPLOADS_MAX 16u	/* ... this */
 #define FM_STAGE_ASKS_MAX 256u		/* requests under way */
 
 struct fm_stager_opts {
@@ -56,6 +57,7 @@ struct fm_stager_opts {
 	/* whom this node stages together with, NULL-terminated; outlives it; NULL: nobody */
 	const char *const *peers;
 	uint64_t settle_ns;		/* before a run of several nodes reads */
+	unsigned uploads;		/* from the disk at once, of one run: 1 to ... */
 };
 
 /* A service without messages: it keeps the stager where the operations of the API find it. */

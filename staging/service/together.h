@@ -67,6 +67,7 @@ struct fm_togethers_opts {
 	const char *directory;		/* the cache's */
 	const char *const *peers;	/* staging.peers, NULL-terminated; NULL: none */
 	uint64_t settle_ns;		/* staging.settle */
+	unsigned uploads;		/* staging.upload_slots: 1 to FM_STAGE_UPLOADS_MAX */
 	/* A peer's request names this node: it is to want the dataset, or fm_together_refuse(). */
 	void (*invited)(void *ctx, struct fm_together *t, const struct fm_together_source *s);
 	void *ctx;

@@ -31,6 +31,7 @@
 #include "staging/offered.h"
 #include "staging/service/local.h"
 #include "staging/service/older.h"
+#include "staging/service/stager.h"
 #include "staging/service/together_priv.h"
 
 #define BESIDE (FM_STAGE_LEFT + (2u << 20))	/* memory that a node has to have for the rest */
@@ -793,12 +794,14 @@ void fm_together_close_io(struct fm_together *t)
 
 /* ---- a run, with what is here ---- */
 
+_Static_assert(FM_STAGE_UPLOADS_MAX == FM_RUN_UPLOADS_MAX, "any number that is configured");
+
 static int new_core(struct fm_together *t, enum fm_run_place place)
 {
 	struct fm_run_params p = {
 		.self = t->self, .node_count = t->about.count, .rank = t->rank, .up = t->in,
 		.extent_count = t->about.extents, .can_read = t->root >= 0,
-		.uploads = FM_TOGETHER_UPLOADS, .place = place, .have = t->have, .crc = t->crc,
+		.uploads = t->all->o.uploads, .place = place, .have = t->have, .crc = t->crc,
 		.times = &t->all->times,
 	};
 	struct fm_engine *e = t->all->o.engine;

@@ -17,9 +17,6 @@
 #include "staging/service/outbox.h"
 #include "staging/service/together.h"
 
-/* Extents that a node sends from its disk at once. */
-#define FM_TOGETHER_UPLOADS 4u
-
 struct fm_togethers {
 	struct fm_togethers_opts o;
 	struct fm_run_times times;

@@ -911,6 +911,36 @@ static void say(struct fm_run *run, unsigned from, enum fm_run_msg_type type, ui
 	fm_run_message(run, from, &msg);
 }
 
+/* Goal: a node sends so many extents from its disk at once as it is told, refuses the next one, and
+ * sends it when one of them is through. */
+static void test_upload_slots(void)
+{
+	uint64_t have[(300 + 63) / 64] = {0x7f};
+	uint32_t crc[300] = {0};
+	struct fm_run_params p = params();
+	struct fm_run *run;
+
+	for (p.uploads = 1; p.uploads <= 3; p.uploads++) {
+		p.self = 1;
+		p.up = 0xd;
+		p.have = have;
+		p.crc = crc;
+		CU_ASSERT_EQUAL_FATAL(fm_run_new(&p, &world, NULL, &run), 0);
+		memset(sent_of, 0, sizeof(sent_of));
+		fm_run_tick(run, 0);
+		know(run, 2);
+		for (unsigned e = 0; e < p.uploads; e++)
+			say(run, 2, FM_RUN_GET, e);
+		CU_ASSERT_EQUAL(sent_of[FM_RUN_NONE], 0);
+		say(run, 2, FM_RUN_GET, 6);
+		CU_ASSERT_EQUAL(sent_of[FM_RUN_NONE], 1);
+		fm_run_sent(run, 2, 0, 0);
+		say(run, 2, FM_RUN_GET, 6);
+		CU_ASSERT_EQUAL(sent_of[FM_RUN_NONE], 1);
+		fm_run_free(run);
+	}
+}
+
 /* Goal: what those it was read for do not take is offered to all, since another one may want it. */
 static void test_offer_to_all(void)
 {
@@ -1685,6 +1715,7 @@ static void test_carry_from_slow(void)
 }
 
 static const struct fm_test tests[] = {
+	{"a node sends as many extents from its disk at once as it is told", test_upload_slots},
 	{"rank: an order, readers first", test_rank},
 	{"rank: a node that goes", test_rank_node_gone},
 	{"tree: everybody once", test_tree},
