@@ -2,12 +2,14 @@
 /* cmd_datasets - fmove datasets, pin, unpin and unstage: what is staged on this node. */
 #include "client/cli/ask.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "client/cli/dataset_show.h"
 #include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "mover/base/json.h"
@@ -44,64 +46,25 @@ const struct fm_opt fm_opts_unstage[] = {
 struct shown {
 	struct fm_rows rows;
 	bool is_json, is_quiet;
+	const char *name;		/* only of that name or source; NULL: all */
+	int64_t now_ms;
 	unsigned count;
 };
 
-/* The day on which a dataset was read again; "-": it never was. */
-static void show_day(int64_t ms, char out[static 16])
-{
-	time_t at = (time_t)(ms / 1000);
-	struct tm tm;
-
-	if (ms <= 0 || !localtime_r(&at, &tm) || strftime(out, 16, "%Y-%m-%d", &tm) == 0)
-		(void)strcpy(out, "-");
-}
-
-/* What other nodes have: "  n2 ready, n3 silent". */
-static void print_nodes(const struct fmove_dataset *d)
-{
-	char name[FM_SHOW_MAX + 4 * FMOVE_NAME_MAX];
-
-	for (unsigned i = 0; i < d->node_count; i++) {
-		fm_show(d->nodes[i].node, strlen(d->nodes[i].node), name, sizeof(name));
-		(void)printf("%s%s %s", i == 0 ? "  elsewhere: " : ", ", name, d->nodes[i].state);
-	}
-}
-
-/* Who holds it: "  held by process 12 (uid 1000), n2 (uid 1000)". */
-static void print_holders(const struct fmove_dataset *d)
-{
-	char node[FM_SHOW_MAX + 4 * FMOVE_NAME_MAX];
-
-	for (unsigned i = 0; i < d->holder_count; i++) {
-		(void)printf("%s", i == 0 ? "  held by " : ", ");
-		fm_show(d->holder_nodes[i], strlen(d->holder_nodes[i]), node, sizeof(node));
-		if (node[0])
-			(void)printf("%s", node);
-		else
-			(void)printf("process %d", (int)d->holders[i].pid);
-		(void)printf(" (uid %u)", (unsigned)d->holders[i].uid);
-	}
-}
-
 static void print_line(const struct shown *s, const struct fmove_dataset *d)
 {
-	char bytes[FM_SHOW_MAX], name[1024], source[4 * 1024], day[16];
+	char name[1024];
 
 	fm_show(d->name, strlen(d->name), name, sizeof(name));
 	if (s->is_quiet) {
 		(void)printf("%s\n", name);	/* fm_stdout_end() looks for errors */
-		return;
+	} else if (s->name) {
+		if (s->count > 0)
+			(void)printf("\n");
+		fm_dataset_whole(d, s->now_ms);
+	} else {
+		fm_dataset_line(d, s->now_ms);
 	}
-	fm_show(d->source, strlen(d->source), source, sizeof(source));
-	show_day(d->verified_ms, day);
-	(void)printf("%-9s  %-12.12s  %10s  %3" PRIu64 " held  %3" PRIu64
-		     " pinned  checked %-10s  %s  %s",
-		     d->state, d->version[0] ? d->version : "-", fm_show_bytes(d->bytes, bytes),
-		     d->holds, d->pins, day, name, source);
-	print_holders(d);
-	print_nodes(d);
-	(void)printf("\n");
 }
 
 static void holders_json(struct fm_json_writer *w, const struct fmove_dataset *d)
@@ -156,6 +119,8 @@ static bool print_one(void *ctx, const struct fmove_dataset *d)
 {
 	struct shown *s = ctx;
 
+	if (s->name && strcmp(s->name, d->name) != 0 && strcmp(s->name, d->source) != 0)
+		return true;
 	if (s->is_json)
 		print_json(s, d);
 	else
@@ -171,7 +136,7 @@ static void print_sums(struct shown *s, uint64_t read, int status)
 	if (s->is_json) {
 		fm_jw_u64(fm_rows_over(&s->rows), "source_bytes", read);
 		fm_rows_end(&s->rows, status);
-	} else if (!s->is_quiet && read > 0) {
+	} else if (!s->is_quiet && !s->name && read > 0) {
 		fm_say("%s read here from sources, for nodes that stage together",
 		       fm_show_bytes(read, bytes));
 	}
@@ -261,8 +226,6 @@ static int check(const struct fm_args *args, struct shown *s)
 	struct fmove *c;
 	int ret, status;
 
-	if (strcmp(args->operands[0], "check") != 0 || args->count != 2)
-		return fm_usage(args, "what may follow is \"check NAME\"");
 	if (fm_ask_open("datasets", false, &c, &status) < 0)
 		return status;
 	if (isatty(STDERR_FILENO))
@@ -278,6 +241,39 @@ static int check(const struct fm_args *args, struct shown *s)
 	if (s->is_json)
 		fm_rows_end(&s->rows, status);
 	return fm_stdout_end("datasets", status);
+}
+
+/* One that is not here is an error, as for whoever wants to remove it. */
+static int find_none(const struct shown *s)
+{
+	const struct fmove_error why = {
+		.code = -ENOENT, .text = "no dataset here is called so, or from there, that you may "
+					 "see: fmove datasets lists them"
+	};
+
+	return fm_ask_fail("datasets", s->name, &why);
+}
+
+/* The operands: none, NAME, or check NAME. False: *status is the exit status. */
+static bool take_operands(const struct fm_args *args, const char *nodes, struct shown *s,
+			  int *status)
+{
+	bool is_check = args->count > 0 && strcmp(args->operands[0], "check") == 0;
+
+	*status = FM_EXIT_DONE;
+	if (is_check && args->count == 1)
+		*status = fm_usage(args, "what may follow is NAME, or \"check NAME\"; one that is "
+					 "called check is named by its source");
+	else if (args->count == 2 && !is_check)
+		*status = fm_usage(args, "what may follow is NAME, or \"check NAME\"");
+	else if (is_check && nodes)
+		*status = fm_usage(args, "--nodes is for the list: check reads the copy of this "
+					 "node (on another one, run it there)");
+	else if (is_check)
+		*status = check(args, s);
+	else if (args->count == 1)
+		s->name = args->operands[0];
+	return *status == FM_EXIT_DONE && !is_check;
 }
 
 int fm_cmd_datasets(int argc, char **argv)
@@ -299,11 +295,9 @@ int fm_cmd_datasets(int argc, char **argv)
 	}
 	if (fm_args_end(&args, 0, 2) < 0)
 		return args.status;
-	if (args.count > 0 && nodes)
-		return fm_usage(&args, "--nodes is for the list: check reads the copy of this node "
-				       "(on another one, run it there)");
-	if (args.count > 0)
-		return check(&args, &s);
+	if (!take_operands(&args, nodes, &s, &status))
+		return status;
+	s.now_ms = (int64_t)time(NULL) * 1000;
 	if (!nodes)
 		nodes = "all";
 	if (fm_ask_open("datasets", false, &c, &status) < 0)
@@ -318,6 +312,8 @@ int fm_cmd_datasets(int argc, char **argv)
 	fmove_close(c);
 	if (ret < 0)
 		status = fm_ask_fail("datasets", NULL, &why);
+	else if (s.name && s.count == 0)
+		status = find_none(&s);
 	print_sums(&s, read, status);
 	return fm_stdout_end("datasets", status);
 }

@@ -150,10 +150,11 @@ const struct fm_cmd fm_cmds[] = {
 	 "With --nodes it is on each of them, and its source is read once; staging.peers of "
 	 "fmove.conf(5) says which nodes stage together.",
 	 fm_opts_stage, true, fm_cmd_stage},
-	{"datasets", "[check NAME]", "List what is staged on this node.",
-	 "State, version, size, holds, pins, when it was checked, name and source of each. "
-	 "planned, copying, fetching, checking: it comes; partial: what came of it waits; ready: "
-	 "it is here. Last stands what other nodes have of it.\n"
+	{"datasets", "[NAME | check NAME]", "List what is staged on this node.",
+	 "State, version, size, holds, pins, age, how long ago a hold of it began or ended, when "
+	 "it was checked, name and source of each; with NAME, or its source, all that is known of "
+	 "that, its path too. planned, copying, fetching, checking: it comes; partial: what came "
+	 "of it waits; ready: it is here. Last stands what other nodes have of it.\n"
 	 "\n"
 	 "check NAME reads all of one that is ready again and compares it with its manifest; what "
 	 "is damaged is printed, and the exit status is 5.",

@@ -268,9 +268,10 @@ static void operands(const struct line *l, const char *word)
 		output_of("nvme list");
 	else if (strcmp(l->cmd->name, "help") == 0)
 		helped();
-	else if (strstr(args, "check NAME") && !l->operand[0])
+	else if (strstr(args, "NAME | check NAME") && !l->operand[0]) {
 		words("check");
-	else if (strstr(args, "NAME") && !is_remote)
+		output_of("datasets");
+	} else if (strstr(args, "NAME") && !is_remote)
 		output_of("datasets");
 	else if (strncmp(args, "[rdma|", 6) == 0)
 		words("rdma tcp disk nvme-tcp put all compare");

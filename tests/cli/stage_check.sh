@@ -27,6 +27,18 @@ for name in set file; do
 	[ "$(verified $name)" -gt 1600000000000 ] || bad "it is not written down: $(fmove datasets --json)"
 	fmove datasets | grep -q "checked $(date +%Y).* $name " || bad "it is not shown: $(fmove datasets)"
 done
+# All that is known of one, by its name or its source: lines of at most 80 columns but for paths.
+ok fmove datasets set
+[ "$(grep -v '/' out | wc -L)" -le 80 ] && grep -q "^  path       $data\$" out || bad "set: $(cat out)"
+for line in 'state      ready' 'size       .* bytes)' 'made       20.*s ago' 'asked for  20.*s ago' 'used       20.*s ago' 'checked    20.*s ago' 'pins       0' \
+	'holds      1' 'held by    process [0-9]* (uid 0)'; do
+	grep -q "^  $line\$" out || bad "set: no $line: $(cat out)"
+done
+ok fmove datasets --json n1:s/set
+! grep -q '"name":"file"' out && grep -q '"name":"set"' out || bad "by its source: $(cat out)"
+no 1 'datasets: nothing: no dataset here is called so' fmove datasets nothing
+ok fmove datasets
+grep -q '^ready .*  1 held  *0 pinned  age  *[0-9]*[sm]  used  *[0-9]*[sm]  checked 20.*  set ' out || bad "the list: $(cat out)"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n1
 start_again n1
 [ "$(verified set)" -gt 1600000000000 ] || bad "a daemon that starts does not know it: $(fmove datasets --json)"
