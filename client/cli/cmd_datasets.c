@@ -247,8 +247,9 @@ static int check(const struct fm_args *args, struct shown *s)
 static int find_none(const struct shown *s)
 {
 	const struct fmove_error why = {
-		.code = -ENOENT, .text = "no dataset here is called so, or from there, that you may "
-					 "see: fmove datasets lists them"
+		.code = -ENOENT,
+		.text = "no dataset here is called so, or from there, that you may see: fmove "
+			"datasets lists them"
 	};
 
 	return fm_ask_fail("datasets", s->name, &why);

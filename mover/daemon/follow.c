@@ -379,24 +379,35 @@ static const char *volume_of(void *ctx, const char *store, size_t len)
 	return NULL;
 }
 
-static bool is_any_away(void *ctx)
+static bool is_open(struct fm_follow *f, const struct fm_config_store *of)
 {
-	const struct fm_follow *f = ctx;
-	const struct fm_config *cfg = f->fmoved->cfg;
-	struct fm_engine *e = f->fmoved->engine;
+	struct fm_store_ref *ref =
+		fm_engine_store_get(f->fmoved->engine, of->name, strlen(of->name));
 
-	for (unsigned i = 0; i < cfg->store_count; i++) {
-		const struct fm_config_store *of = &cfg->stores[i];
-		struct fm_store_ref *ref;
-
-		if (!of->volume[0])
-			continue;
-		ref = fm_engine_store_get(e, of->name, strlen(of->name));
-		if (!ref)
-			return true;
+	if (ref)
 		fm_engine_store_put(ref);
+	return ref != NULL;
+}
+
+/* What nothing can be read of may be any volume. */
+static bool is_away(void *ctx, const char *id)
+{
+	struct fm_follow *f = ctx;
+	const struct fm_config *cfg = f->fmoved->cfg;
+	struct fm_volume_said *said = NULL;
+	unsigned count = 0;
+	bool is = false;
+
+	if (!ask(f, &said, &count))
+		count = 0;
+	for (unsigned i = 0; i < cfg->store_count && !is; i++) {
+		const struct fm_config_store *of = &cfg->stores[i];
+
+		is = of->volume[0] && !is_open(f, of) &&
+		     fm_volume_store_may_be(said, count, of->volume, id);
 	}
-	return false;
+	free(said);
+	return is;
 }
 
 static bool has_any(const struct fm_config *cfg)
@@ -563,7 +574,7 @@ int fm_follow_fill(struct fm_follow *f, struct fm_err *err)
 
 void fm_follow_start(struct fm_follow *f)
 {
-	fm_engine_set_volumes(f->fmoved->engine, volume_of, is_any_away, f);
+	fm_engine_set_volumes(f->fmoved->engine, volume_of, is_away, f);
 	fm_timer_set(f->fmoved->loop, &f->timer, fm_loop_now(f->fmoved->loop));
 }
 

@@ -342,10 +342,10 @@ const struct fm_store_ref *fm_engine_store_silent(struct fm_engine *e, const cha
 
 void fm_engine_set_volumes(struct fm_engine *e,
 			   const char *(*volume_of)(void *ctx, const char *store, size_t len),
-			   bool (*is_any_away)(void *ctx), void *ctx)
+			   bool (*is_away)(void *ctx, const char *id), void *ctx)
 {
 	e->volume_of = volume_of;
-	e->is_any_away = is_any_away;
+	e->is_away = is_away;
 	e->volume_ctx = ctx;
 }
 
@@ -354,9 +354,9 @@ const char *fm_engine_volume_of(struct fm_engine *e, const char *name, size_t le
 	return e->volume_of ? e->volume_of(e->volume_ctx, name, len) : NULL;
 }
 
-bool fm_engine_is_volume_away(struct fm_engine *e)
+bool fm_engine_is_volume_away(struct fm_engine *e, const char *id)
 {
-	return e->is_any_away && e->is_any_away(e->volume_ctx);
+	return e->is_away && e->is_away(e->volume_ctx, id);
 }
 
 static struct fm_store_ref *shared_store(struct fm_engine *e, const char *id, bool is_silent)

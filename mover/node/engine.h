@@ -64,12 +64,12 @@ void fm_engine_remove_store(struct fm_engine *engine, const char *name);
 
 /*
  * Stores that come and go with volumes. volume_of() names the one that a store follows; NULL: it
- * follows none. is_any_away(): one that follows a volume is not there. On the control loop; ctx
- * outlives the engine's requests.
+ * follows none. is_away(): one that follows a volume, and may be shared by that ID, is not there.
+ * On the control loop; ctx outlives the engine's requests.
  */
 void fm_engine_set_volumes(struct fm_engine *engine,
 			   const char *(*volume_of)(void *ctx, const char *store, size_t len),
-			   bool (*is_any_away)(void *ctx), void *ctx);
+			   bool (*is_away)(void *ctx, const char *id), void *ctx);
 
 void fm_engine_set_rate(struct fm_engine *engine, uint64_t rate_bytes);
 

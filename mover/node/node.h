@@ -83,7 +83,7 @@ struct fm_engine {
 	struct fm_list sessions;
 	struct fm_list stores;
 	const char *(*volume_of)(void *ctx, const char *store, size_t len);	/* may be NULL */
-	bool (*is_any_away)(void *ctx);				/* likewise */
+	bool (*is_away)(void *ctx, const char *id);		/* likewise */
 	void *volume_ctx;
 	unsigned store_count;
 	unsigned service_count;
@@ -116,8 +116,8 @@ const char *fm_engine_volume_of(struct fm_engine *e, const char *name, size_t le
 struct fm_store_ref *fm_engine_store_shared(struct fm_engine *e, const char *id);
 /* The same; if none is open, a silent one. */
 struct fm_store_ref *fm_engine_store_shared_rules(struct fm_engine *e, const char *id);
-/* Whether a store follows a volume and is not there now: what ID it has is not known. */
-bool fm_engine_is_volume_away(struct fm_engine *e);
+/* Whether a store that may be shared by that ID follows a volume, and is not there now. */
+bool fm_engine_is_volume_away(struct fm_engine *e, const char *id);
 void fm_engine_store_put(struct fm_store_ref *ref);
 void fm_engine_check_stopped(struct fm_engine *e);
 static inline uint64_t fm_engine_now(const struct fm_engine *e)

@@ -32,6 +32,23 @@ void fm_volume_store_of(const struct fm_volume_said *said, unsigned count, const
 	}
 }
 
+bool fm_volume_store_may_be(const struct fm_volume_said *said, unsigned count, const char *volume,
+			    const char *id)
+{
+	const char *seal = strrchr(id, '@');
+	size_t len;
+
+	if (!seal)
+		return false;
+	for (unsigned i = 0; i < count; i++) {
+		if (strcmp(said[i].name, volume) != 0 || !said[i].wwid[0])
+			continue;
+		len = strlen(said[i].wwid);
+		return (size_t)(seal - id) == len && memcmp(id, said[i].wwid, len) == 0;
+	}
+	return true;
+}
+
 bool fm_volume_store_is(const struct fm_volume_store *v, const struct fm_store *store)
 {
 	return v->device == store->device && strcmp(v->shared, store->shared) == 0 &&

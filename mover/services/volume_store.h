@@ -29,4 +29,11 @@ void fm_volume_store_of(const struct fm_volume_said *said, unsigned count, const
 /* Whether that store was opened as this says. */
 bool fm_volume_store_is(const struct fm_volume_store *v, const struct fm_store *store);
 
+/*
+ * Whether a store on that volume, which is not open now, may be shared by that ID when it is. False
+ * only if the ID is of no volume, or that volume is known to be another one.
+ */
+bool fm_volume_store_may_be(const struct fm_volume_said *said, unsigned count, const char *volume,
+			    const char *id);
+
 #endif

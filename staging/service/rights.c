@@ -150,13 +150,18 @@ bool fm_stage_rights_wait(struct fm_engine *engine, const char *node, const char
 	struct fm_store_ref *ref = fm_stage_rights_store(engine, node, source);
 	const char *store = is_shared(source) ? NULL : own_store(node, source);
 	bool is_silent = ref && ref->store->is_silent;
+	char id[FM_SHARED_LEN_MAX + 1];
 
 	if (ref)
 		fm_engine_store_put(ref);
 	if (ref)
 		return is_silent;
-	if (is_shared(source))
-		return fm_engine_is_volume_away(engine);
+	if (is_shared(source)) {
+		(void)snprintf(id, sizeof(id), "%.*s",
+			       (int)strcspn(source + strlen(FM_STAGE_SHARED), "/"),
+			       source + strlen(FM_STAGE_SHARED));
+		return fm_engine_is_volume_away(engine, id);
+	}
 	return store && fm_engine_volume_of(engine, store, strcspn(store, "/"));
 }
 

@@ -105,12 +105,34 @@ static void test_is(void)
 	CU_ASSERT_FALSE(fm_volume_store_is(&is, &store));
 }
 
+/* Goal: only an ID of that volume, or of one that is not known, may be that of a store on it. */
+static void test_may_be(void)
+{
+	struct fm_volume_said v[2] = { sealed(), sealed() };
+
+	strcpy(v[0].name, "other");
+	strcpy(v[0].wwid, "uuid.b");
+	v[1].device = 0;	/* not mounted */
+	CU_ASSERT_TRUE(fm_volume_store_may_be(v, 2, "data", "uuid.a@3"));
+	CU_ASSERT_TRUE(fm_volume_store_may_be(v, 2, "data", "uuid.a@2"));
+	CU_ASSERT_FALSE(fm_volume_store_may_be(v, 2, "data", "uuid.b@3"));
+	CU_ASSERT_FALSE(fm_volume_store_may_be(v, 2, "data", "uuid.@3"));
+	CU_ASSERT_FALSE(fm_volume_store_may_be(v, 2, "data", "uuid.ab@3"));
+	CU_ASSERT_FALSE(fm_volume_store_may_be(v, 2, "data", "nfs1"));
+	CU_ASSERT_TRUE(fm_volume_store_may_be(v, 1, "data", "uuid.b@3"));	/* not told */
+	CU_ASSERT_TRUE(fm_volume_store_may_be(NULL, 0, "data", "uuid.b@3"));
+	CU_ASSERT_FALSE(fm_volume_store_may_be(NULL, 0, "data", "nfs1"));
+	v[1].wwid[0] = '\0';	/* never seen here */
+	CU_ASSERT_TRUE(fm_volume_store_may_be(v, 2, "data", "uuid.b@3"));
+}
+
 static const struct fm_test tests[] = {
 	{ "the seal that is mounted names the bytes", test_sealed },
 	{ "what may change is no other node's source", test_not_sealed },
 	{ "one that another node writes to", test_written },
 	{ "one that is not mounted here, or of another name", test_not_there },
 	{ "a store is opened anew when that is another", test_is },
+	{ "a copy waits for the rules of its own volume", test_may_be },
 };
 
 FM_TEST_MAIN("volume_store", tests)
