@@ -23,17 +23,34 @@ static int fail_gone(struct fm_err *err)
 }
 
 /* Opens the manifest, which is beside the data: DIRECTORY/ready/VERSION/NAME. */
-static int open_manifest(const struct fm_stage_reread *r, struct fm_err *err)
+static int open_manifest(struct fm_cache *cache, uint64_t id, struct fm_err *err)
 {
 	char path[FM_PATH_LEN_MAX + sizeof(FM_CACHE_MANIFEST_NAME)];
 	int fd;
 
-	if (fm_cache_path(r->cache, r->id, path, sizeof(path)) < 0)
+	if (fm_cache_path(cache, id, path, sizeof(path)) < 0)
 		return fail_gone(err);
 	strcpy(strrchr(path, '/') + 1, FM_CACHE_MANIFEST_NAME);
 	fd = FM_FAULT("stage.reread") ? -EMFILE
 				      : fm_call(open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
 	return fd < 0 ? fm_err_sys(err, fd, "open the manifest of what is here") : fd;
+}
+
+int fm_stage_reread_totals(struct fm_cache *cache, uint64_t id, struct fm_stage_totals *out,
+			   struct fm_err *err)
+{
+	int fd = open_manifest(cache, id, err), ret;
+	struct fm_stage_reader *r;
+
+	if (fd < 0)
+		return fd;
+	ret = fm_stage_reader_new(fd, &r);
+	if (ret == 0) {
+		*out = *fm_stage_reader_totals(r);
+		fm_stage_reader_free(r);
+	}
+	(void)close(fd);	/* only read */
+	return ret < 0 ? fm_err_sys(err, ret, "read the manifest of what is here") : 0;
 }
 
 static int compare(const struct fm_stage_reread *r, const struct fm_stage_totals *now,
@@ -48,7 +65,7 @@ static int compare(const struct fm_stage_reread *r, const struct fm_stage_totals
 				  "nothing writes there");
 	if (!fm_cache_look(r->cache, r->id, &info))
 		return fail_gone(err);
-	manifest = open_manifest(r, err);
+	manifest = open_manifest(r->cache, r->id, err);
 	if (manifest < 0)
 		return manifest;
 	ret = fm_stage_compare(manifest, crc_of, ctx, err);

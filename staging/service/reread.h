@@ -15,6 +15,10 @@ struct fm_cache;
 struct fm_stage_offered;
 struct fm_stage_totals;
 
+/* What the manifest of a READY dataset says in all: that of its source, when it was listed. */
+int fm_stage_reread_totals(struct fm_cache *cache, uint64_t id, struct fm_stage_totals *out,
+			   struct fm_err *err);
+
 struct fm_stage_reread {
 	struct fm_cache *cache;
 	uint64_t id;				/* held */

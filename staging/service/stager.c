@@ -522,6 +522,8 @@ static bool is_for_us(const struct fm_stage_ask *a)
 	return !a->nodes || fm_togethers_has_self(a->s->togethers, a->nodes);
 }
 
+static void list_source(struct fm_stage_ask *a, const struct fm_attr *attr);
+
 static void find_or_fetch(struct fm_stage_ask *a)
 {
 	char source[FM_CACHE_SOURCE_MAX + 1];
@@ -548,11 +550,15 @@ static void find_or_fetch(struct fm_stage_ask *a)
 		fail_ask(a, &err);
 		return;
 	}
-	if (a->is_invited) {
-		ret = fm_together_listed(a->together, &key, dup_draft(a), &err);
-	}
 	id = fm_cache_find_listing(a->s->cache, &key);
 	is_ready = id && fm_cache_look(a->s->cache, id, &info) && info.state == FM_CACHE_READY;
+	if (!is_ready && a->result.check == FM_STAGE_BY_SEAL) {	/* it has just gone */
+		a->result.check = FM_STAGE_BY_LISTING;
+		list_source(a, &a->attr);
+		return;
+	}
+	if (a->is_invited)
+		ret = fm_together_listed(a->together, &key, dup_draft(a), &err);
 	if (ret == 0 && (a->nodes || !is_ready))
 		ret = join_together(a, &key, &err);
 	if (ret < 0) {
@@ -912,23 +918,46 @@ static int check_written(const struct fm_stage_ask *a, const struct fm_request_r
 			  result->written_by);
 }
 
+/* Whether other nodes are to have it, too: then the run has to know its listing. */
+static bool is_for_others(const struct fm_stage_ask *a)
+{
+	return a->nodes || a->is_invited;
+}
+
+/* The listing of what is here is that of its manifest. A single file is staged with nobody. */
+static void find_sealed(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	struct fm_err err;	/* then the source is listed */
+
+	find_here(work);
+	if (a->id && is_for_others(a) &&
+	    (fm_stage_reread_totals(a->s->cache, a->id, &a->totals, &err) < 0 ||
+	     a->totals.is_file))
+		a->id = 0;
+}
+
 /* A READY dataset of a sealed volume's path; its seal is part of the source's name. */
 static void found_sealed(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 
-	if (a->id) {
-		a->result.was_ready = true;
-		take(a, a->id);
-	} else {
+	if (!a->id) {
 		list_source(a, &a->attr);
+		return;
 	}
+	a->result.check = FM_STAGE_BY_SEAL;
+	if (is_for_others(a)) {
+		find_or_fetch(a);
+		return;
+	}
+	a->result.was_ready = true;
+	take(a, a->id);
 }
 
 /*
  * The source is there, and what it is now is known. Of a sealed volume a copy that is here is the
- * source as it is for ever. It is looked for only if this node alone is to have it: other nodes
- * compare their listings.
+ * source as it is for ever. With other nodes each looks for its own one: who has none lists.
  */
 static void take_look(struct fm_stage_ask *a, const struct fm_request_result *result)
 {
@@ -937,12 +966,11 @@ static void take_look(struct fm_stage_ask *a, const struct fm_request_result *re
 		list_source(a, &a->attr);
 		return;
 	}
-	if (a->check == FM_STAGE_BY_CONTENT || a->nodes || a->is_invited) {
+	if (a->check == FM_STAGE_BY_CONTENT) {
 		list_source(a, &a->attr);
 		return;
 	}
-	a->result.check = FM_STAGE_BY_SEAL;
-	submit(a, find_here, found_sealed);
+	submit(a, find_sealed, found_sealed);
 }
 
 static void looked(void *ctx, const struct fm_request_result *result)

@@ -98,6 +98,11 @@ fmove stage --json s/set >out 2>err
 grep -q '"fetched":false,"check":"seal"' out || bad "sealed, again: $(cat out err)"
 [ "$(at 2 stage n1:s/set 2>err)" = "$second" ] && grep -q 'here, and its volume sealed since' err || bad "sealed, at n2: $(cat err)"
 
+settled fmove stage --nodes n1,n2 --json s/set || bad "sealed, on two nodes again: $(cat out err)"
+[ "$(path_of 1 out) $(path_of 2 out) $(json source_bytes out)" = "$sealed $second 0" ] || bad "sealed, on two nodes again: $(cat out err)"
+settled at 2 stage --nodes n1,n2 --json n1:s/set || bad "sealed, on two nodes by n2: $(cat out err)"
+[ "$(path_of 1 out) $(path_of 2 out) $(json source_bytes out)" = "$sealed $second 0" ] || bad "sealed, on two nodes by n2: $(cat out err)"
+
 # The next seal is another source.
 says 1 "$device" 4 ""
 is_logged 'sealed as uuid.test@4' "$dir/c/n1/log" || bad "n1 does not know of the next seal"
