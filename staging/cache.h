@@ -40,7 +40,8 @@ struct fm_cache_fetch;
 #define FM_CACHE_NODE_HOLDS_MAX 512  /* for one other node */
 #define FM_CACHE_NODE_PINS_MAX	256  /* of one other node */
 #define FM_CACHE_NODE_S		600  /* that a hold for another node lasts without a word of it */
-#define FM_CACHE_WHO_MAX	64   /* users who may read one dataset */
+#define FM_CACHE_WHO_MAX	64   /* users who may read one dataset since they staged it */
+#define FM_CACHE_READERS_MAX	256  /* users and groups who may since rules name them */
 
 /*
  * Names that the caller keeps beside the data. All other names there that begin with a dot belong
@@ -325,7 +326,24 @@ int fm_cache_allow_user(struct fm_cache *cache, uint64_t id, uid_t uid, bool is_
 int fm_cache_allow_only(struct fm_cache *cache, uint64_t id, bool (*may)(void *ctx, uid_t uid),
 			void *ctx, struct fm_err *err);
 
-/* 1: that user was named; 0: he was not. Waits for the disk. */
+/* Whom rules let read, besides those who staged it: numbers of this machine. */
+struct fm_cache_readers {
+	bool is_all;			/* everybody */
+	unsigned user_count, group_count;	/* FM_CACHE_READERS_MAX together */
+	uid_t users[FM_CACHE_READERS_MAX];
+	gid_t groups[FM_CACHE_READERS_MAX];
+};
+
+/*
+ * These may read it, and no others whom rules named before; those who staged it stay. A dataset
+ * that is not READY is left alone. -ENOSPC, -E2BIG and others: the file system takes no list of
+ * that length, and nothing changes; 1: it fails again, after an error that was returned. Waits for
+ * the disk.
+ */
+int fm_cache_allow_readers(struct fm_cache *cache, uint64_t id,
+			   const struct fm_cache_readers *readers, struct fm_err *err);
+
+/* 1: that user was allowed by name, since he staged it; 0: not so. Waits for the disk. */
 int fm_cache_is_user(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
 /* The same, and 1 for root. */
 int fm_cache_is_allowed(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);

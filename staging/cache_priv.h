@@ -55,6 +55,7 @@ struct fm_cache_entry {
 	bool is_going;	 /* nothing brings it back */
 	bool is_measured; /* `written` is right, or kept so by its fetch */
 	bool is_use_new; /* in memory only */
+	bool is_list_refused; /* its file system took no list for rules, and that was said */
 	struct fm_list holds;
 };
 

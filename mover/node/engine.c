@@ -398,6 +398,7 @@ void fm_engine_remove_store(struct fm_engine *e, const char *name)
 		return;
 	fm_list_del(&ref->at);
 	e->store_count--;
+	e->store_changes++;
 	store_unref(ref);
 }
 
@@ -426,6 +427,7 @@ int fm_engine_set_store(struct fm_engine *e, struct fm_store *store, struct fm_e
 	}
 	fm_list_append(&e->stores, &ref->at);
 	e->store_count++;
+	e->store_changes++;
 	return 0;
 }
 

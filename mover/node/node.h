@@ -86,6 +86,7 @@ struct fm_engine {
 	bool (*is_away)(void *ctx, const char *id);		/* likewise */
 	void *volume_ctx;
 	unsigned store_count;
+	uint64_t store_changes;		/* stores that came or went, so far: rules may be others */
 	unsigned service_count;
 	void *service_state[FM_SERVICES_MAX];	/* of each of env.services */
 	struct fm_timer tick;

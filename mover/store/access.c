@@ -26,7 +26,7 @@ enum rule_kind { RULE_ANYBODY, RULE_ANY_PEER, RULE_PEER, RULE_USER, RULE_GROUP }
 
 struct rule {
 	enum rule_kind kind;
-	char *peer;		/* RULE_PEER */
+	char *name;		/* RULE_PEER, RULE_USER, RULE_GROUP */
 	uid_t uid;		/* RULE_USER */
 	gid_t gid;		/* RULE_GROUP */
 };
@@ -123,9 +123,16 @@ static int rule_find(const char *text, const char *kind, int ret, struct fm_err 
 	return 0;
 }
 
+static int rule_name(const char *text, const char *name, struct rule *out, struct fm_err *err)
+{
+	out->name = strdup(name);
+	return out->name ? 0 : fm_err_set(err, -ENOMEM, "rule \"%s\": out of memory", text);
+}
+
 static int rule_parse(const char *text, struct rule *out, struct fm_err *err)
 {
 	const char *name;
+	int ret;
 
 	if (strcmp(text, "*") == 0) {
 		out->kind = RULE_ANYBODY;
@@ -138,18 +145,21 @@ static int rule_parse(const char *text, struct rule *out, struct fm_err *err)
 	name = behind(text, "peer:");
 	if (name) {
 		out->kind = RULE_PEER;
-		out->peer = strdup(name);
-		return out->peer ? 0 : fm_err_set(err, -ENOMEM, "rule \"%s\": out of memory", text);
+		return rule_name(text, name, out, err);
 	}
 	name = behind(text, "user:");
 	if (name) {
 		out->kind = RULE_USER;
-		return rule_find(text, "user", find_user(name, &out->uid), err);
+		ret = rule_name(text, name, out, err);
+		return ret < 0 ? ret
+			       : rule_find(text, "user", find_user(name, &out->uid), err);
 	}
 	name = behind(text, "group:");
 	if (name) {
 		out->kind = RULE_GROUP;
-		return rule_find(text, "group", find_group(name, &out->gid), err);
+		ret = rule_name(text, name, out, err);
+		return ret < 0 ? ret
+			       : rule_find(text, "group", find_group(name, &out->gid), err);
 	}
 	return fm_err_set(err, -EINVAL,
 			  "rule \"%s\": expected \"*\", \"peer:NAME\", \"peer:*\", \"user:NAME\" "
@@ -188,7 +198,7 @@ void fm_access_free(struct fm_access *access)
 	if (!access)
 		return;
 	for (size_t i = 0; i < access->count; i++)
-		free(access->rules[i].peer);
+		free(access->rules[i].name);
 	free(access);
 }
 
@@ -197,7 +207,7 @@ void fm_access_free(struct fm_access *access)
 static bool rule_has_peer(const struct rule *rule, const char *peer)
 {
 	return rule->kind == RULE_ANYBODY || rule->kind == RULE_ANY_PEER ||
-	       (rule->kind == RULE_PEER && strcmp(rule->peer, peer) == 0);
+	       (rule->kind == RULE_PEER && strcmp(rule->name, peer) == 0);
 }
 
 static bool rule_has_user(const struct rule *rule, const struct fm_who *who)
@@ -254,4 +264,30 @@ int fm_access_check(const struct fm_access *access, const struct fm_who *who, co
 			  "%s may not %s here; \"user:NAME\" or \"group:NAME\" in the store's %s "
 			  "list would allow it",
 			  user, what, what);
+}
+
+/* ------------------------------------------------------------------------------------- telling */
+
+void fm_access_users(const struct fm_access *access, fm_access_user *on, void *ctx)
+{
+	for (size_t i = 0; i < access->count; i++) {
+		const struct rule *rule = &access->rules[i];
+
+		if (rule->kind == RULE_ANYBODY)
+			on(ctx, FM_ACCESS_ALL, 0, "");
+		else if (rule->kind == RULE_USER)
+			on(ctx, FM_ACCESS_USER, rule->uid, rule->name);
+		else if (rule->kind == RULE_GROUP)
+			on(ctx, FM_ACCESS_GROUP, rule->gid, rule->name);
+	}
+}
+
+int fm_access_find_user(const char *name, uid_t *out)
+{
+	return find_user(name, out);
+}
+
+int fm_access_find_group(const char *name, gid_t *out)
+{
+	return find_group(name, out);
 }

@@ -16,6 +16,9 @@
 #define FM_STORE_ACCESS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
+
+#include "mover/store/store.h"
 
 struct fm_access;
 struct fm_err;
@@ -36,5 +39,15 @@ bool fm_access_allows(const struct fm_access *access, const struct fm_who *who);
  * changed. */
 int fm_access_check(const struct fm_access *access, const struct fm_who *who, const char *what,
 		    struct fm_err *err);
+
+/* ---- what the rules say of users, apart from peers ---- */
+
+/* on() for each rule that is about users, in the order of the list, with the ID that its name had
+ * when the list was made. At once. */
+void fm_access_users(const struct fm_access *access, fm_access_user *on, void *ctx);
+
+/* Looks a name up on this machine. 0, -ENOENT, or what the look-up said. May block: a worker. */
+int fm_access_find_user(const char *name, uid_t *out);
+int fm_access_find_group(const char *name, gid_t *out);
 
 #endif

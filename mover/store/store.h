@@ -321,6 +321,16 @@ struct fm_who {
 	gid_t gid;
 };
 
+/* What a store's rules say of users of this machine, apart from peers: see access.h. */
+enum fm_access_kind {
+	FM_ACCESS_ALL,			/* "*": no ID, and the name is "" */
+	FM_ACCESS_USER,
+	FM_ACCESS_GROUP,
+	FM_ACCESS_KINDS
+};
+
+typedef void fm_access_user(void *ctx, enum fm_access_kind kind, uint32_t id, const char *name);
+
 struct fm_list_opts {
 	const char *after;		/* names behind this one only; "" from the start */
 	size_t max;
@@ -420,6 +430,12 @@ struct fm_store_ops {
 	/* What its rules allow. NULL: both, whoever asks. */
 	void (*rights)(struct fm_store *s, const struct fm_who *who, bool *may_read,
 		       bool *may_write);
+	/*
+	 * Those users and groups of this machine whom its rules let read all that is in it: on()
+	 * for each. Any thread, at once. NULL, or nothing is told: its rights go by file, or there
+	 * are no such rules.
+	 */
+	void (*readers)(struct fm_store *s, fm_access_user *on, void *ctx);
 	int (*create)(struct fm_store *s, const char *path, const struct fm_who *who,
 		      const struct fm_create *how, struct fm_file **out, struct fm_err *err);
 	/*

@@ -203,6 +203,15 @@ static void store_file_rights(struct fm_store *store, const struct fm_who *who, 
 	*may_write = fm_access_allows(dir_of(store)->write, who);
 }
 
+/* With owner = "caller" a file has an owner and a mode that say who else may read it. */
+static void store_file_readers(struct fm_store *store, fm_access_user *on, void *ctx)
+{
+	const struct fm_store_dir *dir = dir_of(store);
+
+	if (dir->owner == FM_OWNER_SERVICE)
+		fm_access_users(dir->read, on, ctx);
+}
+
 static int store_file_open_source(struct fm_store *store, const char *path,
 				  const struct fm_who *who, struct fm_file **out,
 				  struct fm_attr *attr, struct fm_err *err)
@@ -584,6 +593,7 @@ static const struct fm_store_ops store_file_ops = {
 	.has_path = store_file_has_path,
 	.lets_peer = store_file_lets_peer,
 	.rights = store_file_rights,
+	.readers = store_file_readers,
 	.create = store_file_create,
 	.open_tree = store_file_open_tree,
 	.open_dir = store_file_open_dir,

@@ -11,6 +11,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/node/node.h"
+#include "mover/store/access.h"
 #include "mover/store/store.h"
 #include "staging/cache.h"
 #include "staging/key.h"
@@ -66,6 +67,50 @@ int fm_stage_rights_agree(struct fm_cache *cache, uint64_t id, struct fm_store *
 	return fm_cache_allow_only(cache, id, may_still, &q, err);
 }
 
+/* ---- whom the rules name ---- */
+
+struct naming {
+	const struct fm_stage_everybody *everybody;
+	struct fm_cache_readers readers;
+};
+
+static void add_reader(void *ctx, enum fm_access_kind kind, uint32_t id, const char *name)
+{
+	struct naming *n = ctx;
+	struct fm_cache_readers *r = &n->readers;
+
+	(void)name;
+	_Static_assert(FM_ACCESS_RULES_MAX <= FM_CACHE_READERS_MAX, "none is left out");
+	if (kind == FM_ACCESS_USER)
+		r->users[r->user_count++] = id;
+	else if (kind == FM_ACCESS_GROUP)
+		r->groups[r->group_count++] = id;
+	else if (n->everybody->has_group)
+		r->groups[r->group_count++] = n->everybody->group;
+	else
+		r->is_all = n->everybody->is_all;
+}
+
+void fm_stage_rights_list(struct fm_cache *cache, uint64_t id,
+			  const struct fm_cache_readers *readers)
+{
+	struct fm_err err;
+
+	if (fm_cache_allow_readers(cache, id, readers, &err) < 0)
+		fm_log_warn("staging: whom the rules of its store let read a copy does not come "
+			    "to it before staging it, too: %s", err.text);
+}
+
+void fm_stage_rights_name(struct fm_cache *cache, uint64_t id, struct fm_store *store,
+			  const struct fm_stage_everybody *everybody)
+{
+	struct naming n = { .everybody = everybody };
+
+	if (store && store->ops->readers)
+		store->ops->readers(store, add_reader, &n);
+	fm_stage_rights_list(cache, id, &n.readers);
+}
+
 /* ---- one who was refused ---- */
 
 static bool is_another(void *ctx, uid_t uid)
@@ -84,7 +129,7 @@ static uint64_t *list_all(struct fm_cache *cache, size_t *count)
 	return ids;
 }
 
-void fm_stage_rights_end(struct fm_cache *cache, const char *source, uid_t uid)
+void fm_stage_rights_end(struct fm_cache *cache, const char *source, uid_t uid, bool is_far)
 {
 	struct question q = { .refused = uid };
 	size_t count;
@@ -92,11 +137,15 @@ void fm_stage_rights_end(struct fm_cache *cache, const char *source, uid_t uid)
 	struct fm_cache_info info;
 	struct fm_err err;
 
-	for (size_t i = 0; i < count; i++)
-		if (fm_cache_look(cache, ids[i], &info) && strcmp(info.source, source) == 0 &&
-		    fm_cache_allow_only(cache, ids[i], is_another, &q, &err) < 0)
+	for (size_t i = 0; i < count; i++) {
+		if (!fm_cache_look(cache, ids[i], &info) || strcmp(info.source, source) != 0)
+			continue;
+		if (fm_cache_allow_only(cache, ids[i], is_another, &q, &err) < 0)
 			fm_log_warn("staging: user %u may still read %s: %s", (unsigned)uid,
 				    info.name, err.text);
+		if (is_far)
+			fm_stage_rights_name(cache, ids[i], NULL, NULL);
+	}
 	free(ids);
 }
 
@@ -106,6 +155,8 @@ struct fm_stage_rights {
 	struct fm_cache *cache;
 	struct fm_engine *engine;
 	const char *node;
+	const struct fm_stage_everybody *everybody;
+	bool is_again;
 	size_t count;
 	struct {
 		uint64_t id;
@@ -127,6 +178,11 @@ static const char *own_store(const char *node, const char *source)
 static bool is_shared(const char *source)
 {
 	return strncmp(source, FM_STAGE_SHARED, strlen(FM_STAGE_SHARED)) == 0;
+}
+
+bool fm_stage_rights_is_far(const char *node, const char *source)
+{
+	return !is_shared(source) && !own_store(node, source);
 }
 
 /* NODE:STORE/PATH of this node, or shared ID/PATH. */
@@ -166,7 +222,9 @@ bool fm_stage_rights_wait(struct fm_engine *engine, const char *node, const char
 }
 
 struct fm_stage_rights *fm_stage_rights_new(struct fm_cache *cache, struct fm_engine *engine,
-					    const char *node)
+					    const char *node,
+					    const struct fm_stage_everybody *everybody,
+					    bool is_again)
 {
 	size_t count;
 	uint64_t *ids = list_all(cache, &count);
@@ -178,6 +236,8 @@ struct fm_stage_rights *fm_stage_rights_new(struct fm_cache *cache, struct fm_en
 		r->cache = cache;
 		r->engine = engine;
 		r->node = node;
+		r->everybody = everybody;
+		r->is_again = is_again;
 	}
 	free(ids);
 	return r;
@@ -195,20 +255,30 @@ void fm_stage_rights_look(struct fm_stage_rights *r)
 		r->of[i].is_now = !fm_stage_rights_wait(r->engine, r->node, info.source);
 		if (r->of[i].is_now)
 			r->of[i].store = fm_stage_rights_store(r->engine, r->node, info.source);
+		/* One that is being changed is not there for a moment. */
+		if (r->is_again && !r->of[i].store)
+			r->of[i].is_now = false;
 	}
+}
+
+/* What another node's rules say of users stays until it says it again. */
+static void agree(const struct fm_stage_rights *r, uint64_t id, struct fm_store *store)
+{
+	struct fm_cache_info info;
+	struct fm_err err;
+
+	if (fm_stage_rights_agree(r->cache, id, store, &err) < 0)
+		fm_log_warn("staging: who may read a copy is as it was: %s", err.text);
+	if (store || (fm_cache_look(r->cache, id, &info) &&
+		      !fm_stage_rights_is_far(r->node, info.source)))
+		fm_stage_rights_name(r->cache, id, store, r->everybody);
 }
 
 void fm_stage_rights_run(struct fm_stage_rights *r)
 {
-	struct fm_err err;
-
-	for (size_t i = 0; r && i < r->count; i++) {
-		struct fm_store_ref *ref = r->of[i].store;
-
-		if (r->of[i].is_now && fm_stage_rights_agree(r->cache, r->of[i].id,
-							     ref ? ref->store : NULL, &err) < 0)
-			fm_log_warn("staging: who may read a copy is as it was: %s", err.text);
-	}
+	for (size_t i = 0; r && i < r->count; i++)
+		if (r->of[i].is_now)
+			agree(r, r->of[i].id, r->of[i].store ? r->of[i].store->store : NULL);
 }
 
 void fm_stage_rights_asked(struct fm_stage_rights *r)
@@ -218,7 +288,7 @@ void fm_stage_rights_asked(struct fm_stage_rights *r)
 	for (size_t i = 0; r && i < r->count; i++) {
 		if (r->of[i].store)
 			fm_engine_store_put(r->of[i].store);
-		if (!r->of[i].is_now)
+		if (!r->of[i].is_now && !r->is_again)
 			r->of[left++].id = r->of[i].id;
 	}
 	if (r)

@@ -9,6 +9,9 @@
  * not, renews or ends it. A source that no store here has any more is one whose rules are not
  * known. Of a store that is configured and not open (its file system does not answer, its volume is
  * not mounted) nobody can be asked now: all keep their rights until it is open, and then it is.
+ *
+ * Whom the rules of a store of this node name may read the copies of what is in it, too, though
+ * they staged nothing: when rules are asked, and after a reload.
  */
 #ifndef FM_STAGE_RIGHTS_H
 #define FM_STAGE_RIGHTS_H
@@ -18,8 +21,10 @@
 #include <sys/types.h>
 
 struct fm_cache;
+struct fm_cache_readers;
 struct fm_engine;
 struct fm_err;
+struct fm_stage_everybody;
 struct fm_stage_rights;
 struct fm_store;
 struct fm_store_ref;
@@ -27,6 +32,27 @@ struct fm_store_ref;
 /* store: this node's, that the source is in; NULL: its rules are not known. Worker. */
 int fm_stage_rights_agree(struct fm_cache *cache, uint64_t id, struct fm_store *store,
 			  struct fm_err *err);
+
+/* Whom a rule for everybody means: those who may use the socket of this node, and so could stage
+ * it themselves. */
+struct fm_stage_everybody {
+	bool is_all;			/* really all */
+	bool has_group;			/* or this one */
+	gid_t group;
+};
+
+/*
+ * The list of a READY dataset names those whom the store's rules let read; store NULL: nobody. What
+ * the file system does not take is said in the log, once. Worker.
+ */
+void fm_stage_rights_name(struct fm_cache *cache, uint64_t id, struct fm_store *store,
+			  const struct fm_stage_everybody *everybody);
+/* The same of numbers that are known. */
+void fm_stage_rights_list(struct fm_cache *cache, uint64_t id,
+			  const struct fm_cache_readers *readers);
+
+/* Whether a source is in a store of another node, that all call by that node's name. */
+bool fm_stage_rights_is_far(const char *node, const char *source);
 
 /*
  * The store of this node that a source is in, with a reference, though it may be silent: its rules
@@ -45,17 +71,24 @@ bool fm_stage_rights_wait(struct fm_engine *engine, const char *node, const char
 /* Whether the user database of this node has that user. Worker. */
 bool fm_stage_rights_is_user(uid_t uid);
 
-/* The store refuses this user now, so the user may read no copy of that source any more. Worker. */
-void fm_stage_rights_end(struct fm_cache *cache, const char *source, uid_t uid);
+/*
+ * The store refuses this user now, so the user may read no copy of that source any more. Worker.
+ * is_far: it is another node's. That goes by this node, not by users, and so for all whom its rules
+ * name.
+ */
+void fm_stage_rights_end(struct fm_cache *cache, const char *source, uid_t uid, bool is_far);
 
 /*
- * The same for all that is there when the daemon starts, each once: look() finds those whose store
+ * The same for all that is there when the daemon starts, each once; is_again: after a reload, only
+ * what is in a store that is open now. look() finds those whose store
  * can be asked now, or is none of this node's, run() asks (a worker, while nothing else is called),
  * asked() forgets them. are_over(): none is left. All but run() for the control thread. NULL: there
  * was no memory, and it is said; all but are_over() take it.
  */
 struct fm_stage_rights *fm_stage_rights_new(struct fm_cache *cache, struct fm_engine *engine,
-					    const char *node);
+					    const char *node,
+					    const struct fm_stage_everybody *everybody,
+					    bool is_again);
 void fm_stage_rights_look(struct fm_stage_rights *rights);
 void fm_stage_rights_run(struct fm_stage_rights *rights);
 void fm_stage_rights_asked(struct fm_stage_rights *rights);

@@ -107,6 +107,9 @@ struct fm_stager {
 	/* those that have not agreed with rules since the start */
 	struct fm_stage_rights *rights;
 	bool has_agreed;		/* none is left */
+	/* those that are in a store of this node, since stores came or went; seen so far: */
+	struct fm_stage_rights *again;
+	uint64_t store_changes;
 	bool is_stopping;
 	atomic_bool is_cancelled;	/* the same, for the worker */
 };
@@ -224,6 +227,18 @@ static int find_data(struct fm_stage_ask *a, struct fm_err *err)
 			  a->name);
 }
 
+/*
+ * Behind the user's own right, whose place may have been one of theirs. What is here under another
+ * source's name, of the same bytes, goes by that one's rules.
+ */
+static void name_readers(struct fm_stage_ask *a, const char *source)
+{
+	struct fm_cache_info info;
+
+	if (a->from && fm_cache_look(a->s->cache, a->id, &info) && strcmp(info.source, source) == 0)
+		fm_stage_rights_name(a->s->cache, a->id, a->from->store, &a->s->o.everybody);
+}
+
 static void hold_run(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
@@ -243,9 +258,11 @@ static void hold_run(struct fm_work *work)
 		ret = fm_stage_rights_agree(c, a->id, a->from ? a->from->store : NULL, err);
 	if (ret == 0)
 		ret = fm_cache_allow_user(c, a->id, a->uid, a->is_invited, err);
+	source_of(a, source);
+	if (ret == 0)
+		name_readers(a, source);
 	if (ret == 0 && a->is_pinned)
 		ret = fm_cache_pin(c, a->id, a->uid, err);
-	source_of(a, source);
 	if (ret == 0 && a->revision[0])
 		ret = fm_hub_show(a->s->hub, a->id, a->revision, source, a->result.path,
 				  sizeof(a->result.path), a->result.note, err);
@@ -409,7 +426,8 @@ static void refused_run(struct fm_work *work)
 	char source[FM_CACHE_SOURCE_MAX + 1];
 
 	source_of(a, source);
-	fm_stage_rights_end(a->s->cache, source, a->uid);
+	fm_stage_rights_end(a->s->cache, source, a->uid,
+			    fm_stage_rights_is_far(a->s->o.node, source));
 }
 
 static void refused_done(struct fm_work *work)
@@ -1211,6 +1229,7 @@ static void upkeep_run(struct fm_work *work)
 	struct fm_stager *s = fm_container_of(work, struct fm_stager, upkeep_work);
 
 	fm_stage_rights_run(s->rights);
+	fm_stage_rights_run(s->again);
 	fm_cache_upkeep(s->cache);
 	fm_hub_sweep(s->hub);
 }
@@ -1220,17 +1239,25 @@ static void arm_upkeep(struct fm_stager *s, uint64_t after_ns)
 	fm_timer_set(s->o.loop, &s->upkeep, fm_loop_now(s->o.loop) + after_ns);
 }
 
+/* Whether all of them were asked; then there is nothing left of it. */
+static bool rights_are_over(struct fm_stage_rights **rights)
+{
+	fm_stage_rights_asked(*rights);
+	if (!*rights || !fm_stage_rights_are_over(*rights))
+		return false;
+	fm_stage_rights_free(*rights);
+	*rights = NULL;
+	return true;
+}
+
 static void upkeep_done(struct fm_work *work)
 {
 	struct fm_stager *s = fm_container_of(work, struct fm_stager, upkeep_work);
 
 	s->is_in_upkeep = false;
-	fm_stage_rights_asked(s->rights);
-	if (s->rights && fm_stage_rights_are_over(s->rights)) {
+	if (rights_are_over(&s->rights))
 		s->has_agreed = true;
-		fm_stage_rights_free(s->rights);
-		s->rights = NULL;
-	}
+	(void)rights_are_over(&s->again);
 	if (!s->is_stopping)
 		arm_upkeep(s, UPKEEP_NS);
 	fm_engine_check_stopped(s->o.engine);
@@ -1242,8 +1269,14 @@ static void upkeep_fire(struct fm_timer *timer)
 
 	fm_stage_runs_note(&s->runs);
 	if (!s->has_agreed && !s->rights)
-		s->rights = fm_stage_rights_new(s->cache, s->o.engine, s->o.node);
+		s->rights = fm_stage_rights_new(s->cache, s->o.engine, s->o.node,
+						&s->o.everybody, false);
+	else if (s->store_changes != s->o.engine->store_changes)
+		s->again = fm_stage_rights_new(s->cache, s->o.engine, s->o.node,
+					       &s->o.everybody, true);
+	s->store_changes = s->o.engine->store_changes;
 	fm_stage_rights_look(s->rights);
+	fm_stage_rights_look(s->again);
 	s->is_in_upkeep = true;
 	s->upkeep_work = (struct fm_work){ .run = upkeep_run, .done = upkeep_done };
 	fm_worker_submit(s->o.worker, &s->upkeep_work, s->o.loop);
@@ -1331,6 +1364,7 @@ static void close_parts(struct fm_stager *s)
 {
 	fm_afar_free(s->afar);
 	fm_stage_rights_free(s->rights);
+	fm_stage_rights_free(s->again);
 	fm_keeper_free(s->keeper);
 	fm_togethers_free(s->togethers);
 	fm_hub_free(s->hub);

@@ -28,6 +28,7 @@
 #include "mover/store/store.h"
 #include "staging/cache.h"
 #include "staging/service/hub.h"
+#include "staging/service/rights.h"
 
 struct fm_afar;
 struct fm_afar_ask;
@@ -56,6 +57,7 @@ struct fm_stager_opts {
 	struct fm_cache_opts cache;
 	/* whom this node stages together with, NULL-terminated; outlives it; NULL: nobody */
 	const char *const *peers;
+	struct fm_stage_everybody everybody;
 	uint64_t settle_ns;		/* before a run of several nodes reads */
 	unsigned uploads;		/* from the disk at once, of one run: 1 to ... */
 };

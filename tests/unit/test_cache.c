@@ -1146,6 +1146,84 @@ static void test_rights(void)
 	scene_end(&s);
 }
 
+/* Whom rules let read by number, by group or all may, and staged nothing by that. */
+static void test_readers(void)
+{
+	struct fm_cache_readers none = {0}, some = {.user_count = 2, .group_count = 2}, all = {0};
+	struct scene s;
+	char path[PATH_MAX];
+	uint64_t id;
+
+	if (geteuid() != 0) {
+		printf("SKIP: only root can become two users\n");
+		return;
+	}
+	scene_new(&s, "/var/tmp");
+	CU_ASSERT_EQUAL(chmod(s.dir, 0711), 0);
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_path(s.c, id, path, sizeof(path)), 0);
+	strcat(path, "/a");
+	some.users[0] = 3000;
+	some.users[1] = 1000;
+	some.groups[0] = 700;
+	some.groups[1] = 600;
+	all.is_all = true;
+	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 1000, false, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &some, &s.err), 0);
+	CU_ASSERT_TRUE(may_read(path, 3000, 1) && may_read(path, 1000, 1));
+	CU_ASSERT_TRUE(may_read(path, 5000, 600) && may_read(path, 5000, 700));
+	CU_ASSERT_FALSE(may_read(path, 5000, 0));
+	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 1000, &s.err), 1);
+	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 3000, &s.err), 0);
+	/* One more who stages it takes nothing from them, nor one less. */
+	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 2000, false, &s.err), 0);
+	CU_ASSERT_TRUE(may_read(path, 3000, 1) && may_read(path, 5000, 700));
+	CU_ASSERT_EQUAL(fm_cache_allow_only(s.c, id, may_nobody, NULL, &s.err), 0);
+	CU_ASSERT_TRUE(may_read(path, 3000, 1) && may_read(path, 5000, 700));
+	CU_ASSERT_FALSE(may_read(path, 2000, 1));
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &all, &s.err), 0);
+	CU_ASSERT_TRUE(may_read(path, 5000, 1) && may_read(path, 5000, 0));
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &none, &s.err), 0);
+	CU_ASSERT_FALSE(may_read(path, 3000, 1) || may_read(path, 5000, 700));
+	scene_end(&s);
+}
+
+/* The longest list there may be is taken, and comes back. A list that the file system does not take
+ * changes nothing, and is told once. */
+static void test_readers_many(void)
+{
+	struct fm_cache_readers many = {.user_count = FM_CACHE_READERS_MAX / 2,
+					.group_count = FM_CACHE_READERS_MAX / 2};
+	struct scene s;
+	uint64_t id;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	for (unsigned i = 0; i < many.user_count; i++) {
+		many.users[i] = 10000 + i;
+		many.groups[i] = 20000 + i;
+	}
+	for (uid_t u = 1000; u < 1000 + FM_CACHE_WHO_MAX; u++)
+		CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, u, false, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &many, &s.err), 0);
+	for (uid_t u = 1000; u < 1000 + FM_CACHE_WHO_MAX; u++)
+		CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, u, &s.err), 1);
+	/* The list is read, and nothing is written that is there. */
+	fm_fault_arm("cache.xattr", 2);
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &many, &s.err), 0);
+	many.user_count--;
+	fm_fault_arm("cache.xattr", 2);
+	CU_ASSERT_TRUE(fm_cache_allow_readers(s.c, id, &many, &s.err) < 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "whom the rules of its source let read"));
+	fm_fault_arm("cache.xattr", 2);
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &many, &s.err), 1);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &many, &s.err), 0);
+	scene_end(&s);
+}
+
 /* A node that names many users takes nobody's right to what he holds or pins, here or through
  * another node; users of this node find a place all the same. */
 static void test_rights_and_nodes(void)
@@ -1448,6 +1526,8 @@ static const struct fm_test tests[] = {
 	{"damaged state is absent", test_damaged_state},
 	{"a start opens nothing of what is staged", test_load_opens_no_data},
 	{"who is allowed may read, and nobody else", test_rights},
+	{"rules let read: users, groups, all", test_readers},
+	{"as many as there may be; what the file system refuses", test_readers_many},
 	{"a node that names many takes nobody's right to what he needs", test_rights_and_nodes},
 	{"old and new files are matched in the order of a manifest", test_reuse_order},
 	{"a new version takes what is the same", test_reuse},

@@ -110,6 +110,46 @@ static void test_bad_rules(void)
 	CU_ASSERT_PTR_NULL(access);
 }
 
+struct told {
+	unsigned count[FM_ACCESS_KINDS];
+	uint32_t user;
+	char group[64];
+};
+
+static void tell(void *ctx, enum fm_access_kind kind, uint32_t id, const char *name)
+{
+	struct told *t = ctx;
+
+	t->count[kind]++;
+	if (kind == FM_ACCESS_USER)
+		t->user = id;
+	if (kind == FM_ACCESS_GROUP)
+		snprintf(t->group, sizeof(t->group), "%s", name);
+}
+
+/* What is said of users, and nothing of peers. */
+static void test_telling(void)
+{
+	const char *const rules[] = { "peer:n1", "user:root", "*", "group:root", "peer:*", NULL };
+	struct told t = { .user = 1 };
+	struct fm_access *access = NULL;
+	struct fm_err err = { 0 };
+	uid_t uid;
+	gid_t gid;
+
+	CU_ASSERT_EQUAL_FATAL(fm_access_new(rules, &access, &err), 0);
+	fm_access_users(access, tell, &t);
+	fm_access_free(access);
+	CU_ASSERT_TRUE(t.count[FM_ACCESS_ALL] == 1 && t.count[FM_ACCESS_USER] == 1 &&
+		       t.count[FM_ACCESS_GROUP] == 1);
+	CU_ASSERT_EQUAL(t.user, 0);
+	CU_ASSERT_STRING_EQUAL(t.group, "root");
+	CU_ASSERT_TRUE(fm_access_find_user("root", &uid) == 0 && uid == 0);
+	CU_ASSERT_TRUE(fm_access_find_group("root", &gid) == 0 && gid == 0);
+	CU_ASSERT_EQUAL(fm_access_find_user("no-such-user-here", &uid), -ENOENT);
+	CU_ASSERT_EQUAL(fm_access_find_group("no-such-group-here", &gid), -ENOENT);
+}
+
 static void test_no_rules(void)
 {
 	struct fm_access *access = NULL;
@@ -482,6 +522,7 @@ static const struct fm_test tests[] = {
 	{ "local callers are matched by their other groups", test_supplementary_group },
 	{ "a rule that says nothing is named", test_bad_rules },
 	{ "without rules nobody but root may", test_no_rules },
+	{ "rules for users are told, with the IDs of their names", test_telling },
 	{ "each operation asks the right list", test_store_asks },
 	{ "what the service's user may not do is EPERM", test_service_rights },
 	{ "access = group wants a directory that gives its group", test_access_group },
