@@ -218,7 +218,7 @@ const struct fm_option fm_options[] = {
 	  "Where its files are; it must exist. \"null:\" forgets what is put there, for "
 	  "measuring" },
 	{ "stores.read", FM_OPTION_WHO, STORE(read), 0, FM_CONFIG_WHO_MAX, "*", NULL, true,
-	  "Who may read" },
+	  "Who may read. Users, groups and \"*\" count for staged copies, too (fmove-cache(5))" },
 	{ "stores.write", FM_OPTION_WHO, STORE(write), 0, FM_CONFIG_WHO_MAX, "*", NULL, true,
 	  "Who may write and remove" },
 	{ "stores.durability", FM_OPTION_CHOICE, STORE(durability), 0, 0, "disk",

@@ -833,12 +833,14 @@ enum fm_wire_stage_kind {
 	FM_WIRE_STAGE_SAYS = 5,		/* the answer to that */
 	FM_WIRE_STAGE_KEEP = 6,		/* or show, a dataset for a user of the sender (keep.h) */
 	FM_WIRE_STAGE_KEPT = 7,		/* the answer to that */
+	FM_WIRE_STAGE_WHO = 8,		/* may read what is in a store of the receiver (named.h) */
+	FM_WIRE_STAGE_NAMED = 9,	/* the answer to that */
 };
 
 /*
  * STAGE: 4 32 run   36 1 kind   37 1 zero   38 - body (16-bit length, so many bytes, of any value)
  * Nodes that stage one dataset together. Who takes no part in the run, and does not begin one over
- * ABOUT, drops it. ASK, SAYS, KEEP and KEPT are of no run: zeros.
+ * ABOUT, drops it. ASK, SAYS, KEEP, KEPT, WHO and NAMED are of no run: zeros.
  */
 struct fm_wire_stage {
 	uint8_t run[FM_WIRE_STAGE_RUN_LEN];

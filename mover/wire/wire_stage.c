@@ -34,7 +34,8 @@ static int get_stage(struct fm_reader *r, struct fm_wire_msg *m)
 
 static int check_stage(const struct fm_wire_msg *m)
 {
-	bool is_known = m->stage.kind >= FM_WIRE_STAGE_ABOUT && m->stage.kind <= FM_WIRE_STAGE_KEPT;
+	bool is_known = m->stage.kind >= FM_WIRE_STAGE_ABOUT &&
+			m->stage.kind <= FM_WIRE_STAGE_NAMED;
 
 	return is_known && m->stage.len <= FM_WIRE_STAGE_MAX ? 0 : -ERANGE;
 }

@@ -30,6 +30,7 @@
 #include "staging/service/afar.h"
 #include "staging/service/check_runs.h"
 #include "staging/service/elsewhere.h"
+#include "staging/service/far_rules.h"
 #include "staging/service/hub.h"
 #include "staging/service/keeper.h"
 #include "staging/service/local.h"
@@ -100,6 +101,7 @@ struct fm_stager {
 	struct fm_elsewhere elsewhere;
 	struct fm_keeper *keeper;
 	struct fm_afar *afar;
+	struct fm_far_rules *far_rules;
 	struct fm_share places;
 	struct fm_timer upkeep;
 	struct fm_work upkeep_work;
@@ -235,8 +237,12 @@ static void name_readers(struct fm_stage_ask *a, const char *source)
 {
 	struct fm_cache_info info;
 
-	if (a->from && fm_cache_look(a->s->cache, a->id, &info) && strcmp(info.source, source) == 0)
+	if (!fm_cache_look(a->s->cache, a->id, &info) || strcmp(info.source, source) != 0)
+		return;
+	if (a->from)
 		fm_stage_rights_name(a->s->cache, a->id, a->from->store, &a->s->o.everybody);
+	else
+		fm_far_rules_name(a->s->far_rules, a->id, source);
 }
 
 static void hold_run(struct fm_work *work)
@@ -1147,6 +1153,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 		return fm_err_set(err, -ENOMEM, "no memory for a request");
 	}
 	a->nodes = nodes;
+	fm_far_rules_ask(s->far_rules, a->node, a->store);
 	if (s->is_stopping)
 		ret = fm_err_set(err, -EHOSTDOWN, "fmoved stops");
 	else
@@ -1277,6 +1284,7 @@ static void upkeep_fire(struct fm_timer *timer)
 	s->store_changes = s->o.engine->store_changes;
 	fm_stage_rights_look(s->rights);
 	fm_stage_rights_look(s->again);
+	fm_far_rules_look(s->far_rules);
 	s->is_in_upkeep = true;
 	s->upkeep_work = (struct fm_work){ .run = upkeep_run, .done = upkeep_done };
 	fm_worker_submit(s->o.worker, &s->upkeep_work, s->o.loop);
@@ -1293,7 +1301,8 @@ static bool is_idle(const struct fm_engine *engine)
 	return !s || (fm_list_is_empty(&s->asks) && fm_list_is_empty(&s->hub_asks) &&
 		      fm_list_is_empty(&s->runs.all) && fm_list_is_empty(&s->checks.all) &&
 		      !s->is_in_upkeep && fm_keeper_is_idle(s->keeper) &&
-		      fm_afar_is_idle(s->afar) && fm_togethers_are_idle(s->togethers));
+		      fm_afar_is_idle(s->afar) && fm_far_rules_is_idle(s->far_rules) &&
+		      fm_togethers_are_idle(s->togethers));
 }
 
 static void on_stage(struct fm_session *session, const struct fm_wire_msg *m)
@@ -1306,6 +1315,8 @@ static void on_stage(struct fm_session *session, const struct fm_wire_msg *m)
 		fm_keeper_message(s ? s->keeper : NULL, session, &m->stage);
 	else if (m->stage.kind == FM_WIRE_STAGE_KEPT && s)
 		fm_afar_message(s->afar, session, &m->stage);
+	else if (m->stage.kind == FM_WIRE_STAGE_WHO || m->stage.kind == FM_WIRE_STAGE_NAMED)
+		fm_far_rules_message(s ? s->far_rules : NULL, session, &m->stage);
 	else if (s)
 		fm_togethers_message(s->togethers, session, m);
 	else
@@ -1316,8 +1327,10 @@ static void peer_up(struct fm_peer *p)
 {
 	struct fm_stager *s = fm_stager_of(p->engine);
 
-	if (s)
-		fm_togethers_peer_up(s->togethers, p);
+	if (!s)
+		return;
+	fm_togethers_peer_up(s->togethers, p);
+	fm_far_rules_peer_up(s->far_rules, p);
 }
 
 static void session_lost(struct fm_session *session, const struct fm_err *err)
@@ -1330,6 +1343,7 @@ static void session_lost(struct fm_session *session, const struct fm_err *err)
 	fm_togethers_session_lost(s->togethers, session);
 	fm_elsewhere_session_lost(&s->elsewhere, session);
 	fm_afar_session_lost(s->afar, session);
+	fm_far_rules_session_lost(s->far_rules, session);
 }
 
 static void stop(struct fm_engine *engine)
@@ -1362,6 +1376,7 @@ struct state {
 /* What is not there is NULL. */
 static void close_parts(struct fm_stager *s)
 {
+	fm_far_rules_free(s->far_rules);
 	fm_afar_free(s->afar);
 	fm_stage_rights_free(s->rights);
 	fm_stage_rights_free(s->again);
@@ -1440,6 +1455,16 @@ static int new_afar(struct fm_stager *s, struct fm_err *err)
 	return fm_afar_new(&opts, &s->afar, err);
 }
 
+static int new_far_rules(struct fm_stager *s, struct fm_err *err)
+{
+	const struct fm_far_rules_opts opts = { .engine = s->o.engine, .loop = s->o.loop,
+						.worker = s->o.worker, .cache = s->cache,
+						.togethers = s->togethers, .node = s->o.node,
+						.everybody = s->o.everybody };
+
+	return fm_far_rules_new(&opts, &s->far_rules, err);
+}
+
 static int open_parts(struct fm_stager *s, struct fm_err *err)
 {
 	int ret = fm_cache_open(&s->o.cache, &s->cache, err);
@@ -1452,6 +1477,8 @@ static int open_parts(struct fm_stager *s, struct fm_err *err)
 		ret = new_keeper(s, err);
 	if (ret == 0)
 		ret = new_afar(s, err);
+	if (ret == 0)
+		ret = new_far_rules(s, err);
 	if (ret < 0)
 		close_parts(s);
 	return ret;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fuzz_about - any bytes as what a node says of a staging run, or asks and answers of datasets, or
- * of keeping them: refused, or understood as exactly what they say.
+ * of keeping them, or of who may read: refused, or understood as exactly what they say.
  *
  * links: fm_staging_service
  */
@@ -10,6 +10,7 @@
 
 #include "staging/service/about.h"
 #include "staging/service/keep.h"
+#include "staging/service/named.h"
 #include "staging/service/there.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -30,6 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct fm_stage_answer answer;
 	static struct fm_stage_keep keep;
 	static struct fm_stage_kept kept;
+	static struct fm_stage_named named;
+	char store[FM_WIRE_NAME_MAX + 1];
 
 	if (size > FM_WIRE_STAGE_MAX)
 		return 0;
@@ -45,5 +48,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_same(data, size, fm_stage_keep_encode(&keep, again));
 	if (fm_stage_kept_decode(data, size, &kept) == 0)
 		check_same(data, size, fm_stage_kept_encode(&kept, again));
+	if (fm_stage_who_decode(data, size, store) == 0)
+		check_same(data, size, fm_stage_who_encode(store, again));
+	if (fm_stage_named_decode(data, size, &named) == 0)
+		check_same(data, size, fm_stage_named_encode(&named, again));
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "staging/cache.h"
 #include "staging/run/encode.h"
 #include "staging/service/keep.h"
+#include "staging/service/named.h"
 #include "staging/service/landing.h"
 #include "staging/service/there.h"
 #include "tests/hostile/peer.h"
@@ -253,6 +254,22 @@ static size_t make_keep(struct stage_run *r, struct odds *o, uint8_t kind, uint8
 	return fm_stage_keep_encode(&k, body);
 }
 
+/* Who may read a store, or names that the daemon may have asked for. */
+static size_t make_named(const struct stage_run *r, struct odds *o, uint8_t kind, uint8_t *body)
+{
+	static const char *const names[] = {"root", "nobody", "no such one", "\033[2J"};
+	static struct fm_stage_named n;
+
+	n.code = one_in(o, 4) ? -(int)below(o, 200) : 0;
+	n.count = 0;
+	(void)snprintf(n.store, sizeof(n.store), "%s", r->about.store);
+	for (unsigned i = n.code == 0 ? (unsigned)below(o, FM_STAGE_NAMED_MAX + 1) : 0; i > 0; i--)
+		fm_stage_named_add(&n, (enum fm_access_kind)(1 + below(o, 2)), 0,
+				   names[below(o, 4)]);
+	return kind == FM_WIRE_STAGE_WHO ? fm_stage_who_encode(r->about.store, body)
+					 : fm_stage_named_encode(&n, body);
+}
+
 void stage_word(struct talk *t, struct fm_wire_stage *m)
 {
 	static uint8_t body[FM_WIRE_STAGE_MAX];
@@ -274,6 +291,9 @@ void stage_word(struct talk *t, struct fm_wire_stage *m)
 	} else if (one_in(o, 16)) {
 		m->kind = one_in(o, 8) ? FM_WIRE_STAGE_KEPT : FM_WIRE_STAGE_KEEP;
 		len = make_keep(r, o, m->kind, body);
+	} else if (one_in(o, 16)) {
+		m->kind = one_in(o, 2) ? FM_WIRE_STAGE_WHO : FM_WIRE_STAGE_NAMED;
+		len = make_named(r, o, m->kind, body);
 	} else {
 		len = make_run(r, o, body);
 	}
