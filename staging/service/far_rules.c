@@ -100,12 +100,26 @@ static struct word *find_word(struct fm_far_rules *f, const char *node, const ch
 	return NULL;
 }
 
+/* Somebody may have asked for many stores of which nothing came: one of these makes room. */
+static void make_room(struct fm_far_rules *f)
+{
+	fm_list_each (at, next, &f->words) {
+		struct word *w = fm_container_of(at, struct word, at);
+
+		if (f->count == FM_FAR_RULES_MAX && !w->is_needed && !w->is_working)
+			free_word(w);
+	}
+}
+
 static struct word *get_word(struct fm_far_rules *f, const char *node, const char *store)
 {
 	struct word *w = find_word(f, node, store);
 
-	if (w || f->count == FM_FAR_RULES_MAX)
+	if (w)
 		return w;
+	make_room(f);
+	if (f->count == FM_FAR_RULES_MAX)
+		return NULL;
 	w = FM_FAULT("stage.far_rules") ? NULL : calloc(1, sizeof(*w));
 	if (!w)
 		return NULL;	/* the lists stay as they are */

@@ -66,6 +66,7 @@ static uint64_t stage(struct worker *w, unsigned key)
 static void use(struct worker *w, uint64_t id)
 {
 	const struct fm_cache_holder who = {.uid = 1000 + w->number};
+	const struct fm_cache_readers readers = {.user_count = 1, .users = {2000 + w->number}};
 	char path[PATH_MAX];
 	uint64_t hold;
 
@@ -76,6 +77,7 @@ static void use(struct worker *w, uint64_t id)
 	if (fm_cache_pin(w->s->c, id, who.uid, &w->err) == 0)
 		w->failed += fm_cache_unpin(w->s->c, id, who.uid, false, &w->err) < 0;
 	(void)fm_cache_allow_user(w->s->c, id, who.uid, false, &w->err);
+	(void)fm_cache_allow_readers(w->s->c, id, &readers, &w->err);
 	fm_cache_release(w->s->c, hold);
 }
 
