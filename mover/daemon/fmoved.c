@@ -680,8 +680,8 @@ static bool await_worker(struct fm_fmoved *fmoved)
 }
 
 /*
- * Nothing ends a thread that waits for a file system that does not answer: it opens a store, or
- * looks at a directory for a reload. What else the worker has ends before.
+ * Nothing ends a thread that waits for what does not answer: it opens a store, looks at a directory
+ * for a reload, or looks a name up. What else the worker has ends before.
  */
 static void end_worker(struct fm_fmoved *fmoved)
 {
@@ -693,8 +693,9 @@ static void end_worker(struct fm_fmoved *fmoved)
 	is_over = await_worker(fmoved);
 	openings = fmoved->follow ? fm_follow_awaits(fmoved->follow) : 0;
 	if (!is_over || openings > 0) {
-		fm_log_warn("the file system of %s does not answer: ending without it",
-			    openings > 0 ? "a store" : "a configured directory");
+		fm_log_warn("the file system of %s does not answer: ending without it%s",
+			    openings > 0 ? "a store" : "a configured directory",
+			    openings > 0 ? "" : ", or a look-up of a user or group does not");
 		_exit(fmoved->has_failed ? EXIT_FAILURE : EXIT_SUCCESS);	/* threads run */
 	}
 	fm_worker_free(fmoved->worker);

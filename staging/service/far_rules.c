@@ -46,7 +46,6 @@ struct fm_far_rules {
 	pthread_mutex_t lock;
 	struct fm_list words;
 	unsigned count;
-	unsigned working;
 	uint64_t looked_ns;		/* 0: never */
 };
 
@@ -62,11 +61,6 @@ int fm_far_rules_new(const struct fm_far_rules_opts *opts, struct fm_far_rules *
 	fm_list_init(&f->words);
 	*out = f;
 	return 0;
-}
-
-bool fm_far_rules_is_idle(const struct fm_far_rules *f)
-{
-	return f->working == 0;
 }
 
 static void free_word(struct word *w)
@@ -257,8 +251,6 @@ static void resolve_done(struct fm_work *work)
 	free(w->said);
 	w->said = NULL;
 	w->is_working = false;
-	w->all->working--;
-	fm_engine_check_stopped(w->all->o.engine);
 }
 
 /* said: taken over. */
@@ -266,7 +258,6 @@ static void take(struct word *w, struct fm_stage_named *said)
 {
 	w->said = said;
 	w->is_working = true;
-	w->all->working++;
 	w->work = (struct fm_work){ .run = resolve_run, .done = resolve_done,
 				    .who = fm_share_name(w->node) };
 	fm_worker_submit(w->all->o.worker, &w->work, w->all->o.loop);

@@ -46,8 +46,11 @@ struct fm_far_rules_opts {
 /* Control thread, as all but fm_far_rules_name(). */
 int fm_far_rules_new(const struct fm_far_rules_opts *opts, struct fm_far_rules **out,
 		     struct fm_err *err);
-bool fm_far_rules_is_idle(const struct fm_far_rules *f);
-void fm_far_rules_free(struct fm_far_rules *f);		/* idle; NULL is allowed */
+/*
+ * Its work is over; NULL is allowed. The engine does not wait for that, since a look-up of names
+ * may never end: the worker ends before the engine is freed, or with the process.
+ */
+void fm_far_rules_free(struct fm_far_rules *f);
 
 /* Somebody wants what is in that store of that node. */
 void fm_far_rules_ask(struct fm_far_rules *f, const char *node, const char *store);

@@ -1301,8 +1301,7 @@ static bool is_idle(const struct fm_engine *engine)
 	return !s || (fm_list_is_empty(&s->asks) && fm_list_is_empty(&s->hub_asks) &&
 		      fm_list_is_empty(&s->runs.all) && fm_list_is_empty(&s->checks.all) &&
 		      !s->is_in_upkeep && fm_keeper_is_idle(s->keeper) &&
-		      fm_afar_is_idle(s->afar) && fm_far_rules_is_idle(s->far_rules) &&
-		      fm_togethers_are_idle(s->togethers));
+		      fm_afar_is_idle(s->afar) && fm_togethers_are_idle(s->togethers));
 }
 
 static void on_stage(struct fm_session *session, const struct fm_wire_msg *m)

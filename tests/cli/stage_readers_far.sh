@@ -73,6 +73,22 @@ reads nobody games || bad "nobody staged it, and cannot read it"
 rules '"*"'
 await asked_reads daemon daemon || bad "all may read it, and daemon cannot"
 
+# A database of groups that does not answer holds nobody up who stages, nor a stop; the list stays as it was.
+rules '"peer:n1", "user:daemon", "group:bin"'
+await asked_reads nobody bin || bad "n2's rules name bin, whose member cannot read the copy"
+mkfifo silent
+nsenter -m -t "$(cat "$dir/c/n1/pid")" mount --bind "$PWD/silent" /etc/group || bad "no other groups"
+rules '"peer:n1", "group:games"'
+for i in 1 2 3; do
+	ok fmove stage n2:s/set -- true
+done
+reads daemon bin || bad "while names cannot be looked up, the list was changed"
+with_groups 1
+is_logged 'or a look-up of a user or group does not' "$dir/c/n1/log" || bad "n1 ended in another way: $(tail -n 20 "$dir/c/n1/log")"
+reachable 2
+await asked_reads nobody $here || bad "names can be looked up again, and games is not in the list"
+reads_not daemon daemon || bad "n2's rules name daemon no more, and he reads the copy"
+
 # If n2 lets this node read no more, nobody may by its rules, at once.
 rules '"user:root", "user:daemon"'
 refused() {
