@@ -129,12 +129,17 @@ static bool print_one(void *ctx, const struct fmove_dataset *d)
 	return true;
 }
 
-static void print_sums(struct shown *s, uint64_t read, int status)
+static void print_sums(struct shown *s, const struct fmove_cache *cache, uint64_t read, int status)
 {
 	char bytes[FM_SHOW_MAX];
+	struct fm_json_writer *w;
 
 	if (s->is_json) {
-		fm_jw_u64(fm_rows_over(&s->rows), "source_bytes", read);
+		w = fm_rows_over(&s->rows);
+		fm_jw_u64(w, "size", cache->size);
+		fm_jw_u64(w, "used", cache->used);
+		fm_jw_u64(w, "promised", cache->promised);
+		fm_jw_u64(w, "source_bytes", read);
 		fm_rows_end(&s->rows, status);
 	} else if (!s->is_quiet && !s->name && read > 0) {
 		fm_say("%s read here from sources, for nodes that stage together",
@@ -279,6 +284,7 @@ static bool take_operands(const struct fm_args *args, const char *nodes, struct 
 
 int fm_cmd_datasets(int argc, char **argv)
 {
+	struct fmove_cache cache = {.struct_size = sizeof(cache)};
 	struct shown s = { .count = 0 };
 	const char *nodes = NULL;
 	uint64_t read = 0;
@@ -310,12 +316,14 @@ int fm_cmd_datasets(int argc, char **argv)
 	ret = fmove_datasets_of(c, nodes, print_one, &s, &why);
 	if (ret == 0)
 		ret = fmove_source_bytes(c, &read, &why);
+	if (ret == 0)
+		ret = fmove_cache(c, &cache, &why);
 	fmove_close(c);
 	if (ret < 0)
 		status = fm_ask_fail("datasets", NULL, &why);
 	else if (s.name && s.count == 0)
 		status = find_none(&s);
-	print_sums(&s, read, status);
+	print_sums(&s, &cache, read, status);
 	return fm_stdout_end("datasets", status);
 }
 

@@ -124,6 +124,32 @@ static void print_space(struct fmove *c, struct fm_df *df)
 		fm_say("status: room of the stores: %s", why.text);
 }
 
+/* How full the cache is, where there is one: as a line, or into the object in w. */
+static void print_cache(struct fmove *c, struct fm_json_writer *w)
+{
+	struct fmove_cache cache = {.struct_size = sizeof(cache)};
+	char fill[FM_SHOW_FILL_MAX];
+	struct fmove_error why;
+	int ret;
+
+	fmove_set_timeout(c, SPACE_MS);
+	ret = fmove_cache(c, &cache, &why);
+	if (ret == -EOPNOTSUPP)
+		return;
+	if (ret < 0) {
+		fm_say("status: how full the cache is: %s", why.text);
+	} else if (w) {
+		fm_jw_object(w, "cache");
+		fm_jw_u64(w, "size", cache.size);
+		fm_jw_u64(w, "used", cache.used);
+		fm_jw_u64(w, "promised", cache.promised);
+		fm_jw_object_end(w);
+	} else {
+		(void)printf("cache   %s\n",
+			     fm_show_fill(cache.used, cache.size, cache.promised, fill));
+	}
+}
+
 static void print_rail(const struct fm_json *rail, const struct fm_json *before, double seconds)
 {
 	char sent[FM_SHOW_MAX], received[FM_SHOW_MAX], out[FM_SHOW_MAX], in[FM_SHOW_MAX],
@@ -227,6 +253,7 @@ static void print_all(struct fmove *c, const struct look *now, const struct look
 
 	print_node(now->json);
 	print_space(c, &df);
+	print_cache(c, NULL);
 	(void)printf("peers%s\n", fm_json_count(peers) == 0 ? "   none" : "");
 	for (size_t i = 0; i < fm_json_count(peers); i++) {
 		const struct fm_json *peer = fm_json_at(peers, i);
@@ -291,6 +318,7 @@ static int show_json(struct fmove *c, struct fmove_error *why)
 	fm_jw_array(&df.rows.w, "space");
 	print_space(c, &df);
 	fm_jw_array_end(&df.rows.w);
+	print_cache(c, &df.rows.w);
 	fm_jw_u64(&df.rows.w, "exit", FM_EXIT_DONE);
 	fm_jw_object_end(&df.rows.w);
 	(void)printf("\n");

@@ -144,6 +144,21 @@ static size_t print_peers(const struct fm_json *peers)
 	return connected;
 }
 
+/* How full the cache is, where datasets are staged. */
+static void print_cache(struct fmove *c)
+{
+	struct fmove_cache cache = {.struct_size = sizeof(cache)};
+	char fill[FM_SHOW_FILL_MAX], text[256];
+	struct fmove_error why;
+	int ret = fmove_cache(c, &cache, &why);
+
+	if (ret == 0)
+		(void)printf("cache    %s\n",
+			     fm_show_fill(cache.used, cache.size, cache.promised, fill));
+	else if (ret != -EOPNOTSUPP)
+		(void)printf("cache    not known: %s\n", shown(why.text, text));
+}
+
 /* Volumes, where fmove-nvmed runs and answers. */
 static void print_volumes(void)
 {
@@ -176,13 +191,14 @@ static void print_volumes(void)
 	fm_nvmed_close(nvmed);
 }
 
-static void print_running(const struct fm_json *s)
+static void print_running(struct fmove *c, const struct fm_json *s)
 {
 	const struct fm_json *peers = fm_json_get(s, "peers");
 	const size_t count = fm_json_count(peers);
 	size_t connected;
 
 	print_node(s);
+	print_cache(c);
 	connected = print_peers(peers);
 	print_volumes();
 	if (count == 0)
@@ -201,7 +217,7 @@ static int show(struct fmove *c, struct fmove_error *why)
 	ret = fm_ask_status(c, &json, why);
 	if (ret < 0)
 		return ret;
-	print_running(json);
+	print_running(c, json);
 	fm_json_free(json);
 	return 0;
 }

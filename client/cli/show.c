@@ -61,6 +61,19 @@ char *fm_show_rate(double bytes_per_s, char out[static FM_SHOW_MAX])
 	return out;
 }
 
+char *fm_show_fill(uint64_t used, uint64_t size, uint64_t promised,
+		   char out[static FM_SHOW_FILL_MAX])
+{
+	char taken[FM_SHOW_MAX], all[FM_SHOW_MAX], rest[FM_SHOW_MAX] = "";
+
+	if (promised > 0)
+		(void)fm_show_bytes(promised, rest);
+	(void)snprintf(out, FM_SHOW_FILL_MAX, "%s of %s used%s%s%s", /* fits */
+		       fm_show_bytes(used, taken), fm_show_bytes(size, all), *rest ? ", " : "",
+		       rest, *rest ? " of it still to come" : "");
+	return out;
+}
+
 char *fm_show_time(uint64_t seconds, char out[static FM_SHOW_MAX])
 {
 	uint64_t h = seconds / 3600;

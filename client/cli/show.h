@@ -22,6 +22,14 @@ char *fm_show_bytes(uint64_t bytes, char out[static FM_SHOW_MAX]);
 /* "1.31 GB/s" */
 char *fm_show_rate(double bytes_per_s, char out[static FM_SHOW_MAX]);
 
+/*
+ * "1.07 GB of 10.0 GB used", and ", 20.0 MB of it still to come" if something is: of what a cache
+ * may take. Returns out.
+ */
+#define FM_SHOW_FILL_MAX (3 * FM_SHOW_MAX + 48)
+char *fm_show_fill(uint64_t used, uint64_t size, uint64_t promised,
+		   char out[static FM_SHOW_FILL_MAX]);
+
 /* "0:07", "1:02:03" */
 char *fm_show_time(uint64_t seconds, char out[static FM_SHOW_MAX]);
 

@@ -100,10 +100,14 @@ static void ask_space(struct answer *answer)
 
 static void ask_datasets(struct answer *answer)
 {
+	struct fmove_cache cache = {.struct_size = sizeof(cache)};
 	struct fmove_error why;
+	int ret = fmove_cache(top.c, &cache, &why);
 
-	int ret = fmove_datasets(top.c, add_dataset, answer->tables[0], &why);
-
+	if (ret == 0) {
+		fm_top_cache(answer->tables[0], &cache);
+		ret = fmove_datasets(top.c, add_dataset, answer->tables[0], &why);
+	}
 	if (ret == -EOPNOTSUPP)
 		answer->absent = "this node stages nothing (staging.directory of fmove.conf)";
 	else if (ret < 0)

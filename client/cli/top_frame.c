@@ -24,7 +24,8 @@ static const char *const help[] = {
 	"TRANSFERS: of all users and peers",
 	"WAITING: jobs of yours that do not run",
 	"  (fmove jobs says why)",
-	"CACHE: datasets that are staged here",
+	"CACHE: how full it is, and the datasets",
+	"  that are staged here",
 };
 
 struct picture {

@@ -292,6 +292,18 @@ void fm_top_space(struct fm_top_table *table, const struct fmove_space *space)
 	bytes_cell(row, 3, space->promised);
 }
 
+void fm_top_cache(struct fm_top_table *table, const struct fmove_cache *cache)
+{
+	struct fm_top_row *row = fm_top_add(table);
+	char fill[FM_SHOW_FILL_MAX];
+
+	if (!row)
+		return;
+	show_text("all", row->name, sizeof(row->name));
+	(void)snprintf(row->note, sizeof(row->note), "%s", /* fits */
+		       fm_show_fill(cache->used, cache->size, cache->promised, fill));
+}
+
 void fm_top_dataset(struct fm_top_table *table, const struct fmove_dataset *dataset)
 {
 	struct fm_top_row *row = fm_top_add(table);

@@ -11,6 +11,7 @@
 #include "client/cli/top_table.h"
 
 struct fm_json;
+struct fmove_cache;
 struct fmove_dataset;
 struct fmove_job;
 struct fmove_space;
@@ -40,6 +41,9 @@ void fm_top_transfers(struct fm_top_table *table, const struct fm_json *now,
 void fm_top_job(struct fm_top_table *table, const struct fmove_job *job);
 void fm_top_space(struct fm_top_table *table, const struct fmove_space *space);
 void fm_top_dataset(struct fm_top_table *table, const struct fmove_dataset *dataset);
+
+/* How full it is, above its datasets. */
+void fm_top_cache(struct fm_top_table *table, const struct fmove_cache *cache);
 
 /* All of the status that fmove-nvmed gives. */
 void fm_top_volumes(struct fm_top_table *table, const struct fm_json *done);

@@ -291,15 +291,40 @@ int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_d
 	return fmove_datasets_of(c, NULL, each, ctx, err);
 }
 
-int fmove_source_bytes(struct fmove *c, uint64_t *out, struct fmove_error *err)
+/* Asks for none of the datasets: only for the sums. The caller frees *done. */
+static int sums_ask(struct fmove *c, struct fm_json **done, struct fmove_error *err)
 {
 	struct fm_lib_request req;
-	struct fm_json *done;
-	int ret;
 
 	fm_lib_begin(c, &req, "datasets");
-	fm_jw_u64(&req.json, "seq", INT32_MAX); /* none of them: only the sums */
-	ret = fm_lib_do(&req, &done, err);
+	fm_jw_u64(&req.json, "seq", INT32_MAX);
+	return fm_lib_do(&req, done, err);
+}
+
+int fmove_cache(struct fmove *c, struct fmove_cache *out, struct fmove_error *err)
+{
+	struct fmove_cache cache = {.struct_size = sizeof(cache)};
+	struct fm_json *done;
+	int ret = fm_sized_check(out, sizeof(*out), "fmove_cache", err);
+
+	if (ret == 0)
+		ret = sums_ask(c, &done, err);
+	if (ret < 0)
+		return ret;
+	/* 0 if one is missing */
+	(void)fm_json_u64(fm_json_get(done, "size"), &cache.size);
+	(void)fm_json_u64(fm_json_get(done, "used"), &cache.used);
+	(void)fm_json_u64(fm_json_get(done, "promised"), &cache.promised);
+	fm_json_free(done);
+	fm_sized_give(out, &cache, sizeof(cache));
+	return 0;
+}
+
+int fmove_source_bytes(struct fmove *c, uint64_t *out, struct fmove_error *err)
+{
+	struct fm_json *done;
+	int ret = sums_ask(c, &done, err);
+
 	if (ret < 0)
 		return ret;
 	*out = 0;

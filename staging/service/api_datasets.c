@@ -157,6 +157,7 @@ static void answer(struct listing *l)
 	fm_api_event_begin(&w, t->tasks->tx, FM_API_MSG_MAX, t->id, "done");
 	fm_jw_u64(&w, "size", sums.size);
 	fm_jw_u64(&w, "used", sums.used);
+	fm_jw_u64(&w, "promised", sums.promised);
 	fm_jw_u64(&w, "source_bytes", fm_togethers_read(fm_stager_togethers(l->stager)));
 	listing_add(l, &w);
 	fm_api_task_send(t, fm_api_event_end(&w));

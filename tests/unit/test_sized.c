@@ -197,6 +197,12 @@ static int locate(struct fmove *c, const void *opts, void *out, struct fmove_err
 	return fmove_locate(c, "/data", out, err);
 }
 
+static int cache(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	(void)opts;
+	return fmove_cache(c, out, err);
+}
+
 static int dataset_check(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
 {
 	return fmove_dataset_check(c, "d", opts, out, err);
@@ -275,6 +281,7 @@ static const struct row {
 	{stage, KIND(fmove_stage_options), KIND(fmove_dataset)},
 	{stage_hub, KIND(fmove_stage_options), KIND(fmove_dataset)},
 	{locate, NONE, KIND(fmove_place)},
+	{cache, NONE, KIND(fmove_cache)},
 	{dataset_check, KIND(fmove_check_options), KIND(fmove_checked)},
 	{stat_of, NONE, KIND(fmove_entry)},
 	{look, NONE, KIND(fmove_entry)},

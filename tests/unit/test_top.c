@@ -98,6 +98,7 @@ static void answered(void)
 		 .may_read = true},
 		{.store = "far", .size = UINT64_MAX, .silent_ms = 7000, .may_read = true},
 	};
+	const struct fmove_cache cache = {.size = 8000000, .used = 5000000, .promised = 1000000};
 	struct fm_json *before, *now;
 	struct fm_err err;
 
@@ -115,6 +116,7 @@ static void answered(void)
 	fm_top_rails(&tables[FM_TOP_RAILS], now, before, 2);
 	fm_top_transfers(&tables[FM_TOP_TRANSFERS], now, &tables[FM_TOP_WAITING], 2);
 	fm_top_clear(&tables[FM_TOP_WAITING]);
+	fm_top_cache(&tables[FM_TOP_CACHE], &cache);
 	for (size_t i = 0; i < 2; i++)
 		fm_top_space(&tables[FM_TOP_STORES], &stores[i]);
 	fm_json_free(before);
@@ -153,7 +155,8 @@ static void test_no_answer(void)
 	CU_ASSERT_TRUE(line_of("VOLUMES  asked") > 0);
 	(void)draw(13 * FM_NS_PER_S);
 	CU_ASSERT_TRUE(line_of("VOLUMES  no answer for 0:12") > 0);
-	CU_ASSERT_TRUE(line_of("CACHE  none") > 0);
+	CU_ASSERT_EQUAL(line_of("all  5.00 MB of 8.00 MB used, 1.00 MB of it still to come "),
+			line_of("CACHE ") + 1);
 	(void)draw(15 * FM_NS_PER_S); /* 5 s, of 2 + 2 */
 	CU_ASSERT_TRUE(line_of("CACHE  no answer for 0:05") > 0);
 	CU_ASSERT_TRUE(line_of("STORES  no answer for 0:05") > 0);
@@ -246,6 +249,7 @@ static void test_many(void)
 	const struct fmove_dataset dataset = {.name = "d", .state = "ready", .holds = 2};
 
 	answered();
+	fm_top_clear(&tables[FM_TOP_CACHE]);
 	for (unsigned i = 0; i < FM_TOP_ROWS_MAX + 3; i++)
 		fm_top_dataset(&tables[FM_TOP_CACHE], &dataset);
 	view.section = FM_TOP_CACHE;

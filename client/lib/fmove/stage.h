@@ -190,6 +190,17 @@ struct fmove_checked {
 int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_check_options *opts,
 			struct fmove_checked *out, struct fmove_error *err);
 
+/* The cache of this node, in bytes: what datasets may take, and take. */
+struct fmove_cache {
+	size_t struct_size;	/* sizeof(struct fmove_cache) */
+	uint64_t size;		/* as configured */
+	uint64_t used;		/* by all datasets, also those that the caller may not see */
+	uint64_t promised;	/* of these, what is still to come */
+};
+
+/* -EOPNOTSUPP: this node stages nothing. */
+int fmove_cache(struct fmove *c, struct fmove_cache *out, struct fmove_error *err);
+
 /* Bytes that this node has read from sources since its daemon started, for nodes that staged
  * together. */
 int fmove_source_bytes(struct fmove *c, uint64_t *out, struct fmove_error *err);
