@@ -199,7 +199,7 @@ static const char *what(const struct purge *p)
 static int purge(const char *text, struct purge *p)
 {
 	int ret, status = FM_EXIT_DONE;
-	char bytes[FM_SHOW_MAX];
+	char bytes[FM_SHOW_MAX], shown[4 * FM_ASK_NAME_TEXT_MAX];
 
 	ret = p->is_local ? purge_local(text, p, &status) : purge_store(text, p, &status);
 	if (!p->has_begun)
@@ -209,7 +209,8 @@ static int purge(const char *text, struct purge *p)
 	if (p->is_json)
 		end_json(p, status);
 	else if (ret == 0 || p->count > 0)
-		(void)printf("%s: %s %" PRIu64 " %s, %s%s\n", text,
+		(void)printf("%s: %s %" PRIu64 " %s, %s%s\n",
+			     p->is_raw ? text : fm_show(text, strlen(text), shown, sizeof(shown)),
 			     p->is_dry ? "would remove" : "removed", p->count, what(p),
 			     fm_show_bytes(p->bytes, bytes),
 			     /* what they share goes with the last of them */

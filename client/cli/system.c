@@ -13,6 +13,7 @@
 
 #include "client/cli/cmd.h"
 #include "client/cli/setup.h"
+#include "client/cli/show.h"
 #include "config/preflight.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
@@ -24,10 +25,11 @@
 
 static void plan_path(FILE *to, const char *path)
 {
-	if (access(path, F_OK) == 0)
-		(void)fprintf(to, "  %s is there, and stays as it is\n", path);
-	else
-		(void)fprintf(to, "  make %s\n", path);
+	const bool is_there = access(path, F_OK) == 0;
+	char shown[4 * PATH_MAX];
+
+	(void)fprintf(to, is_there ? "  %s is there, and stays as it is\n" : "  make %s\n",
+		      fm_show(path, strlen(path), shown, sizeof(shown)));
 }
 
 static void plan_user(FILE *to)
@@ -52,18 +54,19 @@ static void plan_service(FILE *to)
 /* Who is configured already joins one more node, and nothing else is written. */
 static void plan_files(const struct fm_setup *setup, const char *dir, FILE *to)
 {
-	char file[PATH_MAX];
+	char file[PATH_MAX], shown[4 * PATH_MAX];
 
 	(void)snprintf(file, sizeof(file), "%s/" FM_CONFIG_FILE, dir);	/* cut: is not there */
 	if (strcmp(setup->verb, "join") == 0 && access(file, F_OK) == 0) {
 		plan_path(to, file);
 		(void)fprintf(to, "  write the other node's entry in %s/" FM_CONFIG_PEERS_DIR "\n",
-			      dir);
+			      fm_show(dir, strlen(dir), shown, sizeof(shown)));
 		return;
 	}
+	(void)fm_show(dir, strlen(dir), shown, sizeof(shown));
 	(void)fprintf(to, "  write %s/" FM_CONFIG_FILE ", %s/node.key, %s/" FM_CONFIG_PEERS_DIR
 			  " and %s/" FM_CONFIG_INVITES_DIR "\n",
-		      dir, dir, dir, dir);
+		      shown, shown, shown, shown);
 	for (unsigned i = 0; i < fm_setup_stores(setup); i++)
 		plan_path(to, strchr(fm_setup_store(setup, i), '=') + 1);
 }

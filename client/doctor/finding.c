@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mover/base/plain.h"
+
 struct fm_finding *fm_finding_add(struct fm_findings *list, const char *id,
 				  enum fm_severity severity, const struct fm_facts *node)
 {
@@ -37,12 +39,18 @@ static void add_line(char text[static FM_FINDING_TEXT_MAX], const char *fmt, va_
 {
 	size_t len = strlen(text),
 	       begin = len > 0 ? len + 1 : 0; /* at most the whole room: then nothing fits */
-	int n = vsnprintf(text + begin, FM_FINDING_TEXT_MAX - begin, fmt, list);
+	char line[FM_FINDING_TEXT_MAX], shown[FM_PLAIN_MAX * FM_FINDING_TEXT_MAX];
+	int n = vsnprintf(line, sizeof(line), fmt, list);
 
-	if (n < 0 || (size_t)n >= FM_FINDING_TEXT_MAX - begin)
-		text[len] = '\0';
-	else if (begin > 0)
+	if (n < 0 || (size_t)n >= sizeof(line))
+		return;
+	/* facts are others' words: none of them ends the line and begins one of its own */
+	(void)fm_plain(line, (size_t)n, shown, sizeof(shown));
+	if (strlen(shown) >= FM_FINDING_TEXT_MAX - begin)
+		return;
+	if (begin > 0)
 		text[len] = '\n';
+	(void)strcpy(text + begin, shown);
 }
 
 void fm_finding_read(struct fm_finding *f, const char *fmt, ...)

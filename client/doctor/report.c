@@ -7,9 +7,19 @@
 
 #include "client/doctor/lookup.h"
 #include "client/doctor/unknown.h"
+#include "mover/base/err.h"
+#include "mover/base/plain.h"
 
 #define LABEL_COLUMN 8
 #define WIDTH 100
+
+/* What a node, or who called, named; cut if it is very long. */
+static void print_plain(const char *text)
+{
+	char shown[FM_ERR_TEXT_MAX * FM_PLAIN_MAX];
+
+	(void)fputs(fm_plain(text, strlen(text), shown, sizeof(shown)), stdout);
+}
 
 /* Lines of a sentence, wrapped at blanks. */
 static void print_wrapped(const char *label, const char *text)
@@ -44,8 +54,9 @@ static void print_lines(const char *label, const char *text)
 
 static void print_finding(const struct fm_report *r, const struct fm_finding *f)
 {
-	(void)printf("%s: %s, at %s\n", fm_severity_name(f->severity), f->id,
-		     fm_node_label(r->set, f->node));
+	(void)printf("%s: %s, at ", fm_severity_name(f->severity), f->id);
+	print_plain(fm_node_label(r->set, f->node));
+	(void)printf("\n");
 	print_wrapped("read", f->read);
 	print_wrapped("means", f->means);
 	print_lines("mend", f->mend);
@@ -62,8 +73,9 @@ static void print_part(const char *name, double mbps)
 
 static void print_ceiling(const struct fm_report *r, const struct fm_ceiling *c)
 {
-	(void)printf("ceiling of %s at %s: ", fm_text_of(&c->port->device),
-		     fm_node_label(r->set, c->node));
+	(void)printf("ceiling of %s at ", fm_text_of(&c->port->device));
+	print_plain(fm_node_label(r->set, c->node));
+	(void)printf(": ");
 	if (c->functions_used == 0) {
 		(void)printf("nothing, it has no address\n");
 		return;
@@ -96,9 +108,13 @@ void fm_report_print(const struct fm_report *r)
 {
 	size_t unknown = 0;
 
-	for (size_t i = 0; i < r->nodes->missing_count; i++)
-		(void)printf("no facts of %s: %s\n", r->nodes->missing[i].node,
-			     r->nodes->missing[i].why);
+	for (size_t i = 0; i < r->nodes->missing_count; i++) {
+		(void)printf("no facts of ");
+		print_plain(r->nodes->missing[i].node);
+		(void)printf(": ");
+		print_plain(r->nodes->missing[i].why);
+		(void)printf("\n");
+	}
 	for (size_t i = 0; i < r->findings->count; i++)
 		print_finding(r, &r->findings->at[i]);
 	if (r->findings->left_out > 0)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/plain.h"
 #include "mover/base/text.h"
 
 struct fm_topology *fm_topology_new(void)
@@ -15,9 +16,11 @@ struct fm_topology *fm_topology_new(void)
 
 unsigned fm_topology_node(struct fm_topology *t, const char *name)
 {
+	char shown[sizeof(t->nodes[0].name)];
 	unsigned i = 0;
 
-	while (i < t->node_count && strcmp(t->nodes[i].name, name) != 0)
+	(void)fm_plain(name, strlen(name), shown, sizeof(shown));
+	while (i < t->node_count && strcmp(t->nodes[i].name, shown) != 0)
 		i++;
 	if (i < t->node_count)
 		return i;
@@ -25,7 +28,7 @@ unsigned fm_topology_node(struct fm_topology *t, const char *name)
 		t->left_out++;
 		return i;
 	}
-	(void)snprintf(t->nodes[i].name, sizeof(t->nodes[i].name), "%s", name);
+	memcpy(t->nodes[i].name, shown, sizeof(shown));
 	t->node_count++;
 	return i;
 }
@@ -54,7 +57,7 @@ void fm_topology_miss(struct fm_topology *t, const char *node, const char *why)
 	unsigned i = fm_topology_node(t, node);
 
 	if (i < FM_TOPOLOGY_NODES_MAX)
-		(void)snprintf(t->nodes[i].why, sizeof(t->nodes[i].why), "%s", why);
+		(void)fm_plain(why, strlen(why), t->nodes[i].why, sizeof(t->nodes[i].why));
 }
 
 bool fm_link_is_up(const struct fm_topology_link *l)

@@ -9,6 +9,7 @@
 
 #include "mover/base/err.h"
 #include "mover/base/json.h"
+#include "mover/base/plain.h"
 #include "mover/base/whole_file.h"
 
 #define KEY_VERSION "fmove_topology"
@@ -178,7 +179,7 @@ static void text_of(struct reading *r, const struct fm_json *json, const char *k
 	if (value && (fm_json_text(value, &text) < 0 || strlen(text) >= cap))
 		refuse(r, key, "not a text, or a long one");
 	else
-		(void)snprintf(out, cap, "%s", text);
+		(void)fm_plain(text, strlen(text), out, cap);
 }
 
 #define TEXT(r, json, key, out) text_of(r, json, key, out, sizeof(out))

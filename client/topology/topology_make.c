@@ -10,10 +10,12 @@
 
 #include "client/doctor/finding.h"
 #include "client/doctor/lookup.h"
+#include "mover/base/plain.h"
 
 #define TABLE_MAIN 254u
 
-#define COPY(to, from) (void)snprintf((to), sizeof(to), "%s", (from))
+/* Facts are others' words: what is drawn of them is plain. */
+#define COPY(to, from) (void)fm_plain((from), strlen(from), (to), sizeof(to))
 
 struct making {
 	const struct fm_facts_set *set;
@@ -362,7 +364,7 @@ static void value_of(const char *text, const char *key, char out[static FM_TOPOL
 	const char *at = strstr(text, key);
 	size_t len = at ? strcspn(at + strlen(key), ",") : 0;
 
-	(void)snprintf(out, FM_TOPOLOGY_NAME_MAX, "%.*s", (int)len, at ? at + strlen(key) : "");
+	(void)fm_plain(at ? at + strlen(key) : "", len, out, FM_TOPOLOGY_NAME_MAX);
 }
 
 static void storage(struct making *m, const struct fm_facts *f, unsigned node,

@@ -104,12 +104,13 @@ no 2 'at most 32 files' fmove doctor "${many[@]}"
 
 # Who writes facts moves no cursor and makes no command.
 sed -e 's/"role":"key","path":"[^"]*"/"role":"key\\u001b[2J","path":"\/x\\u001b[2J\\n; reboot"/' \
-	-e 's/"name":"n1"/"name":"\\u001b]0;x\\u0007"/' \
+	-e 's/"name":"n1"/"name":"\\u001b]0;x\\u0007\\nforged \\u202e"/' \
 	"$facts/many_findings.json" >evil
 for option in '' --json; do
 	fmove doctor $option --from evil >out 2>err
 	has 'secret-open' out
 	LC_ALL=C grep -q $'[\033\007]' out && bad "doctor $option lets a terminal obey"
+	grep -Eq $'^(forged|; reboot)|\u202e' out && bad "doctor $option: what a node says of itself begins a line: $(cat out)"
 done
 hasnt 'chmod 600 -- ./x' out
 
