@@ -180,7 +180,8 @@ const struct fm_option fm_options[] = {
 
 	{ "metrics.listen", FM_OPTION_SERVE, AT(metrics.listen), 0, 0, "", NULL, false,
 	  "Where fmoved serves what it counts, for Prometheus (fmove-metrics(7)), as /metrics over "
-	  "HTTP: an address of this machine and a port, \"127.0.0.1:7472\" for instance. Whoever "
+	  "HTTP: an address of this machine and a port, \"127.0.0.1:7472\" for instance, or a "
+	  "UNIX socket, \"unix:/run/fmove/metrics.sock\", which fmoved's group may use. Whoever "
 	  "reaches it reads the names and addresses of peers; \"\": nowhere" },
 
 	/* fmove-nvmed's; fmoved takes no notice, nor of the volumes below. */
@@ -208,7 +209,8 @@ const struct fm_option fm_options[] = {
 	  "nowhere" },
 	{ "nvme.metrics_listen", FM_OPTION_SERVE, AT(nvme.metrics_listen), 0, 0, "", NULL, false,
 	  "Where fmove-nvmed serves what it counts, for Prometheus (fmove-metrics(7)), as "
-	  "metrics.listen says of fmoved, and on another port: \"127.0.0.1:7473\" for instance. "
+	  "metrics.listen says of fmoved, and on another port or socket: \"127.0.0.1:7473\", or "
+	  "\"unix:/run/fmove-nvmed/metrics.sock\". "
 	  "Since fmove-nvmed is root, it should be an address that strangers do not reach; \"\": "
 	  "nowhere" },
 

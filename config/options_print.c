@@ -112,7 +112,7 @@ static const char *const forms[] = {
 	[FM_OPTION_LISTEN] =
 		"\"ADDRESS:PORT\", \"[ADDRESS]:PORT\" or \":PORT\", port 0 .. 65535",
 	[FM_OPTION_SERVE] = "\"ADDRESS:PORT\" or \"[ADDRESS]:PORT\" with a numeric address, "
-			    "port 1 .. 65535",
+			    "port 1 .. 65535, or \"unix:/PATH\" of a socket",
 	[FM_OPTION_ADDRESS] = "\"HOST:PORT\" or \"[ADDRESS]:PORT\", port 1 .. 65535",
 	[FM_OPTION_IP] = "an IPv4 or IPv6 address without a port",
 	[FM_OPTION_NQN] = "1 to 223 bytes of UTF-8 without commas and control characters, "

@@ -161,9 +161,12 @@ static bool is_socket(const char *text)
 /* Nobody is let in from outside by an address that was left out. */
 static bool is_served(const char *text)
 {
+	const char *path = fm_value_unix(text);
 	char host[FM_VALUE_HOST_MAX];
 	uint16_t port;
 
+	if (path)
+		return is_socket(path);
 	return fm_value_address(text, false, host, sizeof(host), &port) == 0 && is_ip(host);
 }
 

@@ -222,6 +222,13 @@ static bool is_host(const char *host, size_t len, bool is_bracketed)
 	return true;
 }
 
+const char *fm_value_unix(const char *text)
+{
+	static const char begin[] = "unix:";
+
+	return strncmp(text, begin, sizeof(begin) - 1) == 0 ? text + sizeof(begin) - 1 : NULL;
+}
+
 int fm_value_address(const char *text, bool is_listen, char *host, size_t host_max, uint16_t *port)
 {
 	bool is_bracketed = text[0] == '[';

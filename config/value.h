@@ -42,6 +42,9 @@ int fm_value_rate_typed(const char *text, uint64_t *bytes_per_s);
 /* Whether it can name a node or a store. */
 bool fm_value_is_name(const char *text);
 
+/* "unix:PATH": the path, within text; NULL: it is something else. */
+const char *fm_value_unix(const char *text);
+
 /*
  * "HOST:PORT", "[HOST]:PORT"; with is_listen the host may be empty and the port 0. host is at most
  * host_max bytes with its end.

@@ -3,11 +3,7 @@
 #include "mover/base/packet_listener.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
@@ -15,6 +11,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
+#include "mover/base/socket_file.h"
 
 #define ACCEPT_RETRY_NS (100 * FM_NS_PER_MS)	/* after a failure such as "no descriptors left" */
 #define ACCEPT_PASS_MAX 16
@@ -75,109 +72,35 @@ static void watch_again(struct fm_timer *timer)
 	fm_watch_mod(l->loop, &l->watch, EPOLLIN);
 }
 
-/* Whether nobody listens there any more: what a dead daemon left may be replaced, nothing else. */
-static bool is_dead(const struct sockaddr_un *address)
-{
-	struct stat st;
-	bool is_refused;
-	int fd;
-
-	if (lstat(address->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return false;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return false;
-	is_refused = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 &&
-		     errno == ECONNREFUSED;
-	(void)close(fd);	/* only asked */
-	return is_refused;
-}
-
-static int bind_to(int fd, const struct sockaddr_un *address, const char *daemon,
-		   struct fm_err *err)
-{
-	int ret = bind(fd, (const struct sockaddr *)address, sizeof(*address));
-
-	if (ret < 0 && errno == EADDRINUSE && is_dead(address)) {
-		(void)unlink(address->sun_path);	/* bind() says it if it is still there */
-		ret = bind(fd, (const struct sockaddr *)address, sizeof(*address));
-	}
-	if (ret < 0 && errno == EADDRINUSE)
-		return fm_err_set(err, -EADDRINUSE,
-				  "socket %s: another %s serves it, or it is no socket",
-				  address->sun_path, daemon);
-	return ret < 0 ? fm_err_sys(err, -errno, "socket %s", address->sun_path) : 0;
-}
-
-/*
- * Group and mode of the socket that was bound. By its descriptor: chmod() would follow a link that
- * somebody put there, and fchmod() of a socket does not change its file.
- */
-static int set_access(const char *path, const struct fm_packet_listener_opts *opts)
-{
-	char self[64];
-	struct stat st;
-	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	int ret = 0;
-
-	if (fd < 0)
-		return -errno;
-	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);	/* always fits */
-	if (fstat(fd, &st) < 0)
-		ret = -errno;
-	else if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
-		ret = -EPERM;
-	else if ((opts->gid != (gid_t)-1 &&
-		  fchownat(fd, "", (uid_t)-1, opts->gid, AT_EMPTY_PATH) < 0) ||
-		 chmod(self, opts->mode) < 0)
-		ret = -errno;
-	(void)close(fd);	/* only looked at */
-	return ret;
-}
-
 int fm_packet_listener_open(struct fm_packet_listener *l, struct fm_loop *loop,
 			    const struct fm_packet_listener_opts *opts, struct fm_err *err)
 {
-	const char *path = opts->path;
-	size_t len = strlen(path);
+	const struct fm_socket_file file = {.path = opts->path,
+					    .mode = opts->mode,
+					    .gid = opts->gid,
+					    .backlog = opts->backlog,
+					    .daemon = opts->daemon};
 	int fd, ret;
 
 	*l = (struct fm_packet_listener){.loop = loop,
 					 .may_take = opts->may_take,
 					 .accepted = opts->accepted,
 					 .ctx = opts->ctx,
-					 .again.fire = watch_again,
-					 .address.sun_family = AF_UNIX};
-	if (len == 0 || len >= sizeof(l->address.sun_path))
-		return fm_err_set(err, -ENAMETOOLONG,
-				  "socket %s: a path of 1 to %zu bytes is needed", path,
-				  sizeof(l->address.sun_path) - 1);
-	memcpy(l->address.sun_path, path, len + 1);
+					 .again.fire = watch_again};
 	fd = FM_FAULT("packet.socket")
 		     ? (errno = EMFILE, -1)
 		     : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return fm_err_sys(err, -errno, "socket %s", path);
-	/* bind() gives the file the mode of the descriptor: nobody gets in before owner and mode
-	 * are right. */
-	ret = fchmod(fd, 0) < 0 ? fm_err_sys(err, -errno, "socket %s: set its mode", path)
-				: bind_to(fd, &l->address, opts->daemon, err);
+		return fm_err_sys(err, -errno, "socket %s", opts->path);
+	ret = fm_socket_file_listen(fd, &file, &l->address, err);
 	if (ret < 0)
 		goto close_fd;
-	ret = FM_FAULT("packet.listen") ? -EIO : set_access(path, opts);
-	if (ret == 0 && listen(fd, opts->backlog) < 0)
-		ret = -errno;
-	if (ret < 0) {
-		ret = fm_err_sys(err, ret, "socket %s: set its group and mode, listen", path);
-		goto unlink_path;
-	}
 	l->watch = (struct fm_watch){ .ready = watch_ready, .fd = fd, .events = EPOLLIN };
 	ret = fm_watch_add(loop, &l->watch, err);
 	if (ret == 0)
 		return 0;
+	(void)unlink(l->address.sun_path);	/* ours */
 
-unlink_path:
-	(void)unlink(path);	/* ours; if it stays, the next start replaces it */
 close_fd:
 	(void)close(fd);	/* nothing was written to it */
 	return ret;

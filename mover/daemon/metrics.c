@@ -372,15 +372,17 @@ int fm_measured_serve(const struct fm_measured *of, const char *listen,
 {
 	char host[FM_VALUE_HOST_MAX];
 	struct fm_exporter_opts opts = {.loop = of->loop,
-					.host = host,
+					.at = {.host = host,
+					       .path = fm_value_unix(listen),
+					       .daemon = "fmoved"},
 					.table = table,
 					.count = METRICS,
 					.process = PROCESS,
 					.collect = collect,
 					.ctx = (void *)of};
 
-	/* was checked when it was read */
-	(void)fm_value_address(listen, false, host, sizeof(host), &opts.port);
+	if (!opts.at.path)	/* was checked when it was read */
+		(void)fm_value_address(listen, false, host, sizeof(host), &opts.at.port);
 	if (fm_exporter_new(&opts, out, err) < 0)
 		return fm_err_wrap(err, "metrics.listen");
 	fm_log_info("metrics at %s", listen);

@@ -119,7 +119,7 @@ static int start(struct fm_exporter *e, struct fm_err *err)
 	e->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (e->stop_fd < 0)
 		return fm_err_sys(err, -errno, "serve metrics");
-	ret = fm_http_new(e->o.host, e->o.port, &page, &e->http, err);
+	ret = fm_http_new(&e->o.at, &page, &e->http, err);
 	if (ret < 0)
 		return ret;
 	ret = start_thread(e);

@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "mover/metrics/listen.h"
 #include "mover/metrics/metrics.h"
 
 struct fm_err;
@@ -19,8 +20,7 @@ struct fm_loop;
 
 struct fm_exporter_opts {
 	struct fm_loop *loop;
-	const char *host;		/* an address of this machine; needed by the call alone */
-	uint16_t port;
+	struct fm_metrics_at at;	/* its texts are needed by the call alone */
 	/* What there is: outlives it. */
 	const struct fm_metric *table;
 	unsigned count;

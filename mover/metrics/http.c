@@ -40,6 +40,7 @@ struct fm_http {
 	struct fm_http_page page;
 	struct place place[FM_HTTP_CONNECTIONS_MAX];
 	unsigned taken;			/* by connections that are not shut */
+	struct sockaddr_un file;	/* that we listen at; its path is "": none */
 };
 
 static uint64_t now_ns(void)
@@ -175,6 +176,12 @@ static void log_nothing(void *cls, const char *format, va_list ap)
 
 /* ---- the server ---- */
 
+static void remove_file(const struct fm_http *http)
+{
+	if (http->file.sun_path[0])
+		(void)unlink(http->file.sun_path);	/* left, the next start replaces it */
+}
+
 static struct MHD_Daemon *start_library(struct fm_http *http, int fd)
 {
 	if (FM_FAULT("metrics.library"))
@@ -187,7 +194,7 @@ static struct MHD_Daemon *start_library(struct fm_http *http, int fd)
 		MHD_OPTION_NOTIFY_CONNECTION, connection_changed, http, MHD_OPTION_END);
 }
 
-int fm_http_new(const char *host, uint16_t port, const struct fm_http_page *page,
+int fm_http_new(const struct fm_metrics_at *at, const struct fm_http_page *page,
 		struct fm_http **out, struct fm_err *err)
 {
 	struct fm_http *http = FM_FAULT("metrics.http") ? NULL : calloc(1, sizeof(*http));
@@ -198,13 +205,14 @@ int fm_http_new(const char *host, uint16_t port, const struct fm_http_page *page
 	http->page = *page;
 	for (unsigned i = 0; i < FM_HTTP_CONNECTIONS_MAX; i++)
 		http->place[i].fd = -1;
-	fd = fm_metrics_listen(host, port, BACKLOG, err);
+	fd = fm_metrics_listen(at, BACKLOG, &http->file, err);
 	if (fd < 0) {
 		free(http);
 		return fd;
 	}
 	http->mhd = start_library(http, fd);
 	if (!http->mhd) {
+		remove_file(http);
 		(void)close(fd);	/* nothing was written to it */
 		free(http);
 		return fm_err_set(err, -EIO, "libmicrohttpd does not start");
@@ -233,6 +241,7 @@ void fm_http_free(struct fm_http *http)
 {
 	if (!http)
 		return;
+	remove_file(http);
 	MHD_stop_daemon(http->mhd);		/* and its connections, and the socket */
 	free(http);
 }

@@ -17,6 +17,7 @@
 
 struct fm_err;
 struct fm_http;
+struct fm_metrics_at;
 
 #define FM_HTTP_CONNECTIONS_MAX 32
 /* bytes of its line and headers, with what is made of them */
@@ -32,7 +33,7 @@ struct fm_http_page {
 };
 
 /* Serves the page, which is copied, as /metrics there. Errors of listen.h; -ENOMEM, -EIO. */
-int fm_http_new(const char *host, uint16_t port, const struct fm_http_page *page,
+int fm_http_new(const struct fm_metrics_at *at, const struct fm_http_page *page,
 		struct fm_http **out, struct fm_err *err);
 
 /* Can be read: there is something to do. */

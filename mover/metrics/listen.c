@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,6 +12,11 @@
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/socket_file.h"
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* since Linux 6.16; of arm64 and x86-64, as of most */
+#endif
 
 static int listen_at(const struct addrinfo *at, int backlog)
 {
@@ -29,7 +35,7 @@ static int listen_at(const struct addrinfo *at, int backlog)
 	return ret < 0 ? ret : fd;
 }
 
-int fm_metrics_listen(const char *host, uint16_t port, int backlog, struct fm_err *err)
+static int listen_at_port(const char *host, uint16_t port, int backlog, struct fm_err *err)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
 				       .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
@@ -46,4 +52,45 @@ int fm_metrics_listen(const char *host, uint16_t port, int backlog, struct fm_er
 		return fm_err_set(err, ret, "port %u of %s is taken: ss -ltnp says by whom", port,
 				  host);
 	return ret < 0 ? fm_err_sys(err, ret, "listen on port %u of %s", port, host) : ret;
+}
+
+/* Whether nobody can hand descriptors over to who reads from this socket. */
+static bool is_closed_to_descriptors(int fd)
+{
+	const int no = 0;
+
+	return !FM_FAULT("metrics.rights") &&
+	       setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no)) == 0;
+}
+
+static int listen_at_path(const struct fm_metrics_at *at, int backlog, struct sockaddr_un *address,
+			  struct fm_err *err)
+{
+	struct fm_socket_file file = {.path = at->path,
+				      .mode = FM_METRICS_SOCKET_MODE,
+				      .gid = (gid_t)-1,
+				      .backlog = backlog,
+				      .daemon = at->daemon};
+	const int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+	int ret, fd;
+
+	fd = FM_FAULT("metrics.socket") ? (errno = EMFILE, -1) : socket(AF_UNIX, type, 0);
+	if (fd < 0)
+		return fm_err_sys(err, -errno, "socket %s", at->path);
+	if (!is_closed_to_descriptors(fd))
+		file.mode = FM_METRICS_SOCKET_MODE_ALONE;
+	ret = fm_socket_file_listen(fd, &file, address, err);
+	if (ret == 0)
+		return fd;
+	address->sun_path[0] = '\0';
+	(void)close(fd);	/* nothing was written to it */
+	return ret;
+}
+
+int fm_metrics_listen(const struct fm_metrics_at *at, int backlog, struct sockaddr_un *file,
+		      struct fm_err *err)
+{
+	file->sun_path[0] = '\0';
+	return at->path ? listen_at_path(at, backlog, file, err)
+			: listen_at_port(at->host, at->port, backlog, err);
 }

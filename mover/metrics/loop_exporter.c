@@ -60,7 +60,7 @@ static int start(struct fm_loop_exporter *e, struct fm_err *err)
 	e->metrics = fm_metrics_new(e->o.table, e->o.count);
 	if (!e->metrics)
 		return fm_err_set(err, -ENOMEM, "no memory for metrics");
-	ret = fm_http_new(e->o.host, e->o.port, &page, &e->http, err);
+	ret = fm_http_new(&e->o.at, &page, &e->http, err);
 	if (ret < 0)
 		return ret;
 	e->watch = (struct fm_watch){

@@ -22,7 +22,7 @@ restart() {
 # --- off unless it is said; an address that was left out is refused ---
 
 get >/dev/null 2>&1 && bad "something listens without being told to"
-for wrong in ':7472' 'localhost:7472' '127.0.0.1:0' 'run/socket' '/run/socket'; do
+for wrong in ':7472' 'localhost:7472' '127.0.0.1:0' 'run/socket' '/run/socket' 'unix:' 'unix:run/socket' "unix:/$(printf 'n%.0s' {1..107})"; do
 	{ cat "$conf"; echo "metrics = { listen = \"$wrong\"; };"; } >wrong.conf
 	no 2 'metrics.listen.*must be.*ADDRESS:PORT' fmoved --config wrong.conf --check
 done
@@ -185,6 +185,37 @@ wait $slow
 echo "metrics = { listen = \"127.0.0.1:$port\"; };" >>"$dir/c/n2/fmove.conf"
 no 1 "metrics.listen: port $port of 127.0.0.1 is taken" fmoved --config "$dir/c/n2/fmove.conf" --log-level error
 sed -i '/^metrics/d' "$dir/c/n2/fmove.conf"
+
+# --- a UNIX socket: nothing else is replaced by it but what a dead daemon left, and it goes with the daemon ---
+
+tcp=$port port=$dir/c/n2/metrics.sock
+echo kept >"$port"
+cp "$dir/c/n2/fmove.conf" plain.conf
+for taken in "$port" "$dir/c/n1/fmoved.sock"; do
+	{ cat plain.conf; echo "metrics = { listen = \"unix:$taken\"; };"; } >"$dir/c/n2/fmove.conf"
+	no 1 "metrics.listen: socket $taken: another fmoved serves it, or it is no socket" fmoved --config "$dir/c/n2/fmove.conf" --log-level error
+done
+[ "$(cat "$port")" = kept ] && rm "$port" || bad "a file that is no socket went"
+alive_1() {
+	fmove status >out 2>&1 || bad "another daemon's socket went: $(cat out)"
+}
+alive_1
+{ cat plain.conf; echo "metrics = { listen = \"unix:$port\"; };"; } >"$dir/c/n2/fmove.conf"
+start_again n2
+get >unix || bad "no answer at a UNIX socket"
+grep -q '^fmove_build_info{node="n2",' unix || bad "its page: $(head -n 3 unix)"
+is_guarded "$port" || bad "strangers may use it: $(ls -l "$port")"
+if command -v curl >/dev/null; then
+	curl -s --unix-socket "$port" http://localhost/metrics | grep -q '^fmove_build_info' || bad "curl --unix-socket has no answer"
+fi
+crash n2
+[ -S "$port" ] || bad "nothing is left to be replaced"
+start_again n2
+get >unix || bad "no answer where a dead daemon left a socket"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2 || bad "n2 does not stop"
+[ ! -e "$port" ] || bad "its socket is there still"
+cp plain.conf "$dir/c/n2/fmove.conf"
+port=$tcp
 start_again n2
 
 # --- as Debian's Prometheus sees it ---

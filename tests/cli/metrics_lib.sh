@@ -5,12 +5,15 @@ need_scraper() {
 	command -v python3 >/dev/null || skip "needs python3"
 }
 
-# get [HEADER] [PATH]: the answer at $port; its headers in `headers`.
+# get [HEADER] [PATH]: the answer at $port, which may be the path of a UNIX socket; its headers in `headers`.
 get() {
 	python3 - "$port" "${1:-}" "${2:-/metrics}" <<-'P'
-	import http.client, sys
+	import http.client, socket, sys
 	port, header, path = sys.argv[1:]
-	c = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+	c = http.client.HTTPConnection("127.0.0.1", 0 if port[0] == "/" else int(port), timeout=60)
+	if port[0] == "/":
+	    c.sock = socket.socket(socket.AF_UNIX)
+	    c.sock.connect(port)
 	c.request("GET", path, headers={"Accept": header} if header else {})
 	r = c.getresponse()
 	open("headers", "w").write(f"{r.status}\n{r.headers}")
@@ -29,4 +32,20 @@ is_paged() {
 	sed 's/\\-/-/g' "$FM_SOURCE/mover/metrics/fmove-metrics.7" | awk -v section="$2" '/^\.SH/ { is_here = $2 == section || $2 == "PROCESS"; next }
 		is_here && /^\.B (fmove|process)_/ { name = $2; getline; print name, $0 }' | sort >paged
 	[ -s served ] && cmp -s served paged || bad "fmove-metrics(7) and what is served differ: $(diff served paged)"
+}
+
+# is_guarded SOCKET: nobody can hand a descriptor to who serves it, whose last copy would be closed there: the kernel refuses it, or none but the
+# owner and root may connect.
+is_guarded() {
+	python3 - "$1" <<-'P'
+	import os, socket, stat, sys
+	mode = stat.S_IMODE(os.stat(sys.argv[1]).st_mode)
+	s = socket.socket(socket.AF_UNIX)
+	s.connect(sys.argv[1])
+	try:
+	    socket.send_fds(s, [b"GET"], [0])
+	except PermissionError:
+	    sys.exit(mode != 0o660)
+	sys.exit(mode != 0o600)
+	P
 }

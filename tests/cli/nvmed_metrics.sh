@@ -123,3 +123,19 @@ await grep -q "info: metrics at 127.0.0.1:$port\$" late || bad "not when the por
 await is_value fmove_nvmed_volumes 1 || bad "no page when the port is free: $(cat late)"
 kill -TERM $late
 wait $late || bad "the one that waited ends with status $?: $(cat late)"
+
+# --- a UNIX socket, again where one is left of a daemon that was killed ---
+
+port=$dir/run/metrics.sock
+conf "unix:$port" >conf
+begin
+await is_value fmove_nvmed_volumes 1 || bad "no page at a UNIX socket: $(cat log)"
+is_guarded "$port" || bad "strangers may use it: $(ls -l "$port")"
+kill -KILL $pid
+wait $pid 2>/dev/null
+[ -S "$port" ] || bad "nothing is left to be replaced"
+begin
+await is_value fmove_nvmed_volumes 1 || bad "no page where a socket was left: $(cat log)"
+kill -TERM $pid
+wait $pid || bad "it ends with status $?: $(cat log)"
+[ ! -e "$port" ] || bad "its socket is there still"

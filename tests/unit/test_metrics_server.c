@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
+#include "mover/metrics/listen.h"
 #include "mover/metrics/process.h"
 #include "tests/fm_test.h"
 #include "tests/unit/port.h"
@@ -44,8 +46,7 @@ static void collect(void *ctx, struct fm_metrics *m)
 static int start(void)
 {
 	const struct fm_exporter_opts opts = {.loop = loop,
-					      .host = "127.0.0.1",
-					      .port = port,
+					      .at = {.host = "127.0.0.1", .port = port},
 					      .table = table,
 					      .count = METRICS,
 					      .process = PROCESS,
@@ -217,10 +218,36 @@ static void test_starts_that_fail(void)
 	end();
 }
 
+/* Goal: a kernel that lets descriptors through, as all before 6.16, lets in the owner and root. */
+static void test_socket_modes(void)
+{
+	char path[64];
+	const struct fm_metrics_at at = {.path = path, .daemon = "test"};
+	struct sockaddr_un file;
+	struct stat st;
+	int fd;
+
+	if (fm_test_lacks_faults())
+		return;
+	(void)snprintf(path, sizeof(path), "/tmp/fm-metrics.%d", (int)getpid());
+	for (unsigned old = 0; old < 2; old++) {
+		fm_fault_arm(old ? "metrics.rights" : NULL, old);
+		fd = fm_metrics_listen(&at, 1, &file, &err);
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_TRUE_FATAL(fd >= 0);
+		CU_ASSERT_EQUAL_FATAL(stat(file.sun_path, &st), 0);
+		if (old || (st.st_mode & 0777) != FM_METRICS_SOCKET_MODE)
+			CU_ASSERT_EQUAL(st.st_mode & 0777, FM_METRICS_SOCKET_MODE_ALONE);
+		CU_ASSERT_EQUAL(unlink(file.sun_path), 0);
+		close(fd);
+	}
+}
+
 static const struct fm_test tests[] = {
 	{"who comes when 28 are there gets the place of the oldest", test_places},
 	{"a page, and what is no page", test_answers},
 	{"a start that fails leaves nothing", test_starts_that_fail},
+	{"who may use a UNIX socket", test_socket_modes},
 };
 
 int main(void)
