@@ -69,7 +69,16 @@ fmove help nonsense >out 2>err
 for option in help version socket; do
 	sed 's/\\-/-/g' "$man" | grep -q -- "--$option" || bad "fmove(1): --$option is missing"
 done
-for status in 0 1 2 3 4 5 6 130; do
+# The synopsis has every command, and what stage takes is what its section says.
+sed -n '/^\.SH SYNOPSIS/,/^\.SH DESC/p' "$man" >synopsis
+for verb in $(fmove --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+	grep -qw -- "$verb" synopsis || bad "fmove(1): the synopsis has no $verb"
+done
+sed -n '/^\.SS "fmove stage"/,/^\.nf/p' "$man" >section
+for operand in 'NODE' '/PATH' 'hf:' 'REVISION' 'COMMAND'; do
+	grep -qF -- "$operand" synopsis && grep -qF -- "$operand" section || bad "fmove(1): stage takes $operand, which the synopsis or the section lacks"
+done
+for status in 0 1 2 3 4 5 6 126 127 130; do
 	sed -n '/^\.SH "*EXIT STATUS/,/^\.SH/p' "$man" | grep -qE "^(\.B )?$status\b" || bad "fmove(1): exit status $status is missing"
 done
 awk 'length($0) > 80 { exit 1 }' < <(fmove --help) || bad "fmove --help is wider than 80"

@@ -2,6 +2,7 @@
 # Goal:   what fmove(1) has as examples can be typed as it stands, from top to bottom.
 # Method: the blocks are taken out of the page; "gpu2:data" is a store of the second node here, and what the lines send is made before.
 . "$(dirname "$0")/lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; peers = [ "*" ]; };'
 up 2
 mkdir -p ckpt-1000/sub set dataset .cache/huggingface/hub/blobs local
 random 3000000 ckpt.pt
@@ -19,7 +20,7 @@ blocks() {
 		/^\.fi/ { is_block = 0 }
 		is_in && is_block
 		/^\.nf/ { is_block = 1 }
-	' "$FM_SOURCE/client/man/fmove.1" | grep -E '^(fmove|tar|job=|export) ?[^:]*' | grep -v '^fmove: '
+	' "$FM_SOURCE/client/man/fmove.1" | grep -E '^(fmove|tar|job=|DATA=|export) ?[^:]*' | grep -v '^fmove: '
 }
 
 # typed HEADING COUNT: each of its lines succeeds; there are COUNT.
@@ -35,6 +36,11 @@ typed() {
 	rm -rf "$(store 2)"/*
 }
 
+printf '#!/bin/sh\ntest -f "$FMOVE_STAGED/f"\n' >train.sh
+chmod +x train.sh
+typed '.SS "fmove stage"' 5
+grep -q '^ready .* 1 pinned .* set ' out || bad "what it staged: $(cat out)"
+ok fmove put -r set n2:s/set
 typed '.SS Examples' 5
 [ -f local/set/f ] || bad "nothing came: $(ls -lR local)"
 typed '.SH EXAMPLES' 14

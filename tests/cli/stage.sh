@@ -45,8 +45,10 @@ diff -r --no-dereference "$source" "$data" || bad "the copy differs"
 ok fmove stage n2:s/set -- sh -c 'test "$FMOVE_STAGED" = "$0" && fmove datasets --json | grep -q "\"holds\":[1-9]"' "$data"
 fmove stage n2:s/set -- sh -c 'exit 42' 2>err
 [ $? -eq 42 ] || bad "a command's status: $(cat err)"
-fmove stage n2:s/set -- nothing-like-that 2>err && bad "a command that is not there ended well"
-grep -q 'nothing-like-that: No such file' err || bad "a command that is not there: $(cat err)"
+fmove stage n2:s/set -- nothing-like-that 2>err
+[ $? -eq 127 ] && grep -q 'nothing-like-that: No such file' err || bad "a command that is not there: $(cat err)"
+fmove stage n2:s/set -- /dev/null 2>err
+[ $? -eq 126 ] && grep -q '/dev/null: Permission denied' err || bad "a command that cannot be run: $(cat err)"
 
 # Held, it is not removed. Its holder ends: it may be.
 cp -a "$source" "$(store 2)/held"
