@@ -1,9 +1,11 @@
-# about: put and get between nodes in two guests over two wires, over TCP with the kernel's TLS too; the receiving daemon killed in the midst
+# about: put and get between nodes in two guests over two wires, over TCP with the kernel's TLS too; the receiving daemon killed; join --find
 # guests: 2
 #
 # Goal:   two kernels, real RoCE v2 frames on two wires: files arrive whole, over both. A daemon that dies costs one clear error, exit
-#         status 4, and leaves nothing under the final name; started again it serves on. Over TCP the kernel seals.
-# Method: a node in each guest, guest 1 puts and gets. Checksums of the files go through /out.
+#         status 4, and leaves nothing under the final name; started again it serves on. Over TCP the kernel seals. join --find of guest 2
+#         finds a node in guest 1 over both RDMA ports once an invitation is open there; before nobody answers, and nobody sends who is not asked.
+# Method: a node in each guest, guest 1 puts and gets. Checksums of the files go through /out. What is sent to find a node is counted by the
+#         kernels, which count no RoCE frame with it.
 
 # shellcheck source=tests/nodes.sh
 . "$LAB_TOP/tests/nodes.sh"
@@ -110,6 +112,65 @@ start_again() {
 	[ "$GUEST" = 1 ] || [ "$(hash_of $D/s/killed)" = "$(cat /out/hash)" ] || fail "what arrived is not what was sent"
 }
 
+# Datagrams that programs of this guest have sent.
+sent() {
+	sed -n 's/^Udp6OutDatagrams *//p' /proc/net/snmp6
+}
+
+hears() {
+	[ -n "$(ss -Huln 'sport = :7471')" ]
+}
+
+# look STATUS SAID: guest 2 looks for nodes, which ends so; guest 1 has sent at least so many datagrams meanwhile, or none.
+look() {
+	local status=0 before
+
+	before=$(sent)
+	sync_point "looks_$2"
+	if [ "$GUEST" = 2 ]; then
+		"$FMOVE_BIN/fmove" join --find > $D/found 2>&1 || status=$?
+		[ $status = "$1" ] || fail "join --find: $status, not $1: $(cat $D/found)"
+		(($(sent) > before)) || fail "nothing was asked, or it is not counted"
+	fi
+	sync_point "looked_$2"
+	[ "$GUEST" = 2 ] || [ "$2" -gt 0 ] || [ "$(sent)" = "$before" ] || fail "without an invitation $(($(sent) - before)) datagrams were sent"
+	[ "$GUEST" = 2 ] || (($(sent) - before >= $2)) || fail "$(($(sent) - before)) datagrams were sent, not $2"
+}
+
+find_over_rdma() {
+	local conf=/run/found before
+
+	wait_for link_locals
+	if [ "$GUEST" = 1 ]; then
+		check "$FMOVE_BIN/fmove" init --dir $conf --node first --store "s=$conf/files"
+		rm $conf/invites/*
+		echo 'memory = { arena = "32MiB"; };' >> $conf/fmove.conf
+		before=$(sent)
+		"$FMOVE_BIN/fmoved" --config $conf/fmove.conf > $conf/log 2>&1 &
+		echo $! > $conf/pid
+		wait_for test -S $conf/fmoved.sock
+		hears && fail "it listens without an invitation"
+	fi
+	look 1 0
+	if [ "$GUEST" = 1 ]; then
+		check "$FMOVE_BIN/fmove" invite --dir $conf > /dev/null
+		wait_for hears
+		[ "$(sent)" = "$before" ] || fail "a node with an invitation sends before it is asked"
+	fi
+	look 0 2
+	if [ "$GUEST" = 2 ]; then
+		for wire in wire0 wire1; do
+			grep -q "^\[fe80:.*%$wire\]:7471 says it is first$" $D/found || fail "not over $wire: $(cat $D/found)"
+		done
+		say "join --find: over both RDMA ports"
+	fi
+	[ "$GUEST" = 2 ] || { kill "$(cat $conf/pid)" && wait "$(cat $conf/pid)"; } || fail "the node that was found: $(tail $conf/log)"
+}
+
+link_locals() {
+	[ "$(ip -6 -o addr show scope link -tentative | grep -c ' wire[01] ')" = 2 ]
+}
+
 need_module tls
 for wire in 0 1; do
 	rxe_up "rxe$wire" "wire$wire"
@@ -124,3 +185,5 @@ check put_over_tcp
 check kill_receiver
 check start_again
 node_stop $D
+sync_point stopped
+check find_over_rdma
