@@ -24,9 +24,34 @@
 #include "client/cli/cmd.h"
 
 #define NAME "fmove-full"
-#define FRONT "FMOVE_FRONT" /* the version of the fmove that became fmove-full */
+#define FRONT "FMOVE_FRONT" /* version and build of the fmove that became fmove-full */
 
 static char **command_line;
+
+/* "0.1.0 0123456789abcdef" */
+static const char *own_build(void)
+{
+	static char text[64];
+
+	(void)snprintf(text, sizeof(text), "%s %s", FM_VERSION, fm_build_id);	/* fits */
+	return text;
+}
+
+static int refuse(const char *front)
+{
+	const size_t len = strcspn(front, " ");
+
+	if (len != strlen(FM_VERSION) || memcmp(front, FM_VERSION, len) != 0)
+		return fm_fail_text(-EINVAL,
+				    "fmove is of version %.*s and " NAME
+				    " of %s: install both again",
+				    (int)len, front, FM_VERSION);
+	return fm_fail_text(-EINVAL,
+			    "fmove and " NAME " are of two builds of version %s (%s, %s): install "
+			    "both again",
+			    FM_VERSION, front[len] ? front + len + 1 : "one that does not say",
+			    fm_build_id);
+}
 
 int fm_full_begin(char **argv)
 {
@@ -35,10 +60,8 @@ int fm_full_begin(char **argv)
 	command_line = argv;
 	/* ps, pgrep and killall know both by one name; if not, nothing else depends on it. */
 	(void)prctl(PR_SET_NAME, "fmove");
-	if (front && strcmp(front, FM_VERSION) != 0)
-		return fm_fail_text(-EINVAL,
-				    "fmove is of version %s and " NAME " of %s: install both again",
-				    front, FM_VERSION);
+	if (front && strcmp(front, own_build()) != 0)
+		return refuse(front);
 	(void)unsetenv(FRONT);
 	return FM_EXIT_DONE;
 }
@@ -134,7 +157,7 @@ int fm_cmd_full(int argc, char **argv)
 	char *end;
 
 	(void)argc;
-	(void)setenv(FRONT, FM_VERSION, 1);
+	(void)setenv(FRONT, own_build(), 1);
 	/* Cut if it is longer, and then there is no such file; nor is there without /proc. */
 	(void)!readlink("/proc/self/exe", own, sizeof(own) - 1);
 	(void)stat("/proc/self/exe", &st);

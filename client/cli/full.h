@@ -11,10 +11,13 @@
 #ifndef FM_CLIENT_FULL_H
 #define FM_CLIENT_FULL_H
 
+/* Of the sources of both (build_id.cmake): what lies elsewhere and has the same in it is one. */
+extern const char fm_build_id[];
+
 /*
  * Before all else, in both programs: the command line as main() got it. It is kept, and must not be
  * changed before the verb runs. FM_EXIT_DONE, or the exit status to end with at once, after a line
- * that says why: the fmove that became this one is of another version.
+ * that says why: the fmove that became this one is of another version, or another build of it.
  */
 int fm_full_begin(char **argv);
 

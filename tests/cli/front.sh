@@ -36,10 +36,11 @@ said=$(PATH=/nowhere ./mine nvme units)
 [ "$said" = 'nvme units' ] || bad "beside it: $said"
 mv "$dir/bin/fmove-full" .
 
-# A script, too, which the kernel has another program open.
+# What fmove says of itself to the other; a script, too, which the kernel has another program open.
 cat >"$dir/bin/fmove-full" <<'END'
 #!/bin/bash
 printf '<%s>' "$@"
+echo "$FMOVE_FRONT" >front
 exit 42
 END
 chmod 755 "$dir/bin/fmove-full"
@@ -47,11 +48,28 @@ said=$(./mine top '' 'a b'); status=$?
 [ $status = 42 ] && [ "$said" = '<top><><a b>' ] || bad "a script: $status: $said"
 rm "$dir/bin/fmove-full"
 
-# Of two versions neither runs.
+# Of two versions neither runs, nor of two builds of one version, such as of two days before a release.
+read -r version build <front
 no 1 'fmove is of version 0.0.9 and fmove-full of .*: install both again$' env FMOVE_FRONT=0.0.9 fmove-full --version
 no 1 'install both again$' env FMOVE_FRONT=0.0.9 fmove-full doctor --json
 [ "$(json exit out)" = 1 ] && [[ $(json text out) = *'install both again' ]] || bad "of another version, as JSON: $(cat out)"
-ok env "FMOVE_FRONT=$(fmove --version | sed 's/.* //')" fmove-full --version
+[ "$version" = "$(fmove --version | sed 's/.* //')" ] && [[ $build =~ ^[0-9a-f]{16}$ ]] || bad "fmove says of itself: $(cat front)"
+no 1 "are of two builds of version $version \(0123, $build\): install both again$" env "FMOVE_FRONT=$version 0123" fmove-full --version
+no 1 'two builds of version .*one that does not say' env "FMOVE_FRONT=$version" fmove-full --version
+ok env "FMOVE_FRONT=$version $build" fmove-full --version
+# A build is what is in its sources, wherever they lie.
+cp "$FM_SOURCE/client/cli/full.c" one.c
+cp one.c two.c
+echo "$dir/w/one.c" >one
+echo "$dir/w/two.c" >two
+build_of() {
+	ok cmake "-DLIST=$dir/w/$1" "-DOUT=$dir/w/id.c" -P "$FM_SOURCE/client/build_id.cmake"
+	build=$(grep fm_build_id id.c)
+}
+build_of one && before=$build
+build_of two && [ "$build" = "$before" ] || bad "the same source elsewhere is another build"
+echo "/* changed */" >>two.c
+build_of two && [ "$build" != "$before" ] || bad "a source that was changed is the same build"
 
 # refuses STATUS PATTERN: fmove becomes no other program, and says why.
 refuses() {
