@@ -29,6 +29,7 @@
 #include "mover/base/env.h"
 #include "mover/base/plain.h"
 
+#define LOG_JOB_MAX 65		/* an id that is longer is cut */
 #define LOG_TEXT_MAX 1024	/* before escaping */
 #define LOG_LINE_MAX 2048	/* below PIPE_BUF: a pipe takes it whole */
 #define LIMIT_LINES 20
@@ -205,7 +206,16 @@ static bool tell_lost(void)
 	return false;
 }
 
-/* job: "": it is of none. */
+static _Thread_local char thread_job[LOG_JOB_MAX];
+
+void fm_log_of_job(const char *job)
+{
+	thread_job[0] = '\0';
+	if (job)
+		(void)snprintf(thread_job, sizeof(thread_job), "%s", job);	/* fits: an id */
+}
+
+/* job: "": it is the thread's, if that has one. */
 __attribute__((format(printf, 3, 0)))
 static void log_line(enum fm_log_level level, const char *job, const char *fmt, va_list args)
 {
@@ -215,6 +225,8 @@ static void log_line(enum fm_log_level level, const char *job, const char *fmt, 
 	int n;
 
 	(void)pthread_once(&log_once, log_find_journal);
+	if (!*job)
+		job = thread_job;
 	if (*job)
 		before = (size_t)snprintf(text, sizeof(text), "job %.64s: ", job);
 	n = vsnprintf(text + before, sizeof(text) - before, fmt, args);

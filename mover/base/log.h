@@ -49,6 +49,12 @@ void fm_log_some(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level 
 void fm_log_job(struct fm_log_limit *limit, uint64_t now_ns, enum fm_log_level level,
 		const char *job, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/*
+ * From now on each line that this thread says is of that job, as fm_log_job() has it, unless it
+ * names another one; NULL: of none again. It is copied.
+ */
+void fm_log_of_job(const char *job);
+
 #define fm_log_error(...) fm_log(FM_LOG_ERROR, __VA_ARGS__)
 #define fm_log_warn(...) fm_log(FM_LOG_WARN, __VA_ARGS__)
 #define fm_log_info(...) fm_log(FM_LOG_INFO, __VA_ARGS__)

@@ -15,6 +15,7 @@
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/log.h"
 
 #define WORKER_THREADS_MAX 64
 #define TURNS_MAX 64u
@@ -63,12 +64,19 @@ static void work_finish(struct fm_task *task)
 	work->done(work);
 }
 
+static void work_run(struct fm_work *work)
+{
+	fm_log_of_job(work->job);
+	work->run(work);
+	fm_log_of_job(NULL);
+}
+
 static void work_run_simulated(struct fm_task *task)
 {
 	struct fm_work *work = fm_container_of(task, struct fm_work, task);
 
 	if (take_off(work))
-		work->run(work);
+		work_run(work);
 	work->done(work);
 }
 
@@ -304,7 +312,7 @@ static void *worker_thread(void *arg)
 	struct fm_work *work;
 
 	while ((work = worker_take(worker))) {
-		work->run(work);
+		work_run(work);
 		worker_gave(worker, work);
 		work->task.run = work_finish;
 		/* done() may have freed it when this returns */

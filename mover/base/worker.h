@@ -31,6 +31,9 @@ struct fm_work {
 	/* whose it is: root's or our own, if it is left alone; its name stays until done() */
 	struct fm_share_id who;
 	uid_t user;			/* of a peer's: which of its users */
+	/* the job that it is for, whose lines those are that run() says (log.h), and whose name
+	 * stays until done(); NULL: none */
+	const char *job;
 	/* what it may wait for without end (a store, may_stand.h); NULL: nothing is */
 	const void *may_await;
 	/* The worker's: */

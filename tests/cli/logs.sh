@@ -37,6 +37,7 @@ rm -rf /run/log/*
 journald=$!
 await [ -S /run/systemd/journal/socket ] || { echo "SKIP: systemd-journald does not run here"; exit 77; }
 asides=$journald
+export FM_CLUSTER_STORE='quota = "3MiB";'
 up 2
 
 # logged JOB COUNT: so many lines are found.
@@ -66,6 +67,21 @@ job=$(job_of get n1:s/missing n2:s/g)
 fmove wait "$job" >/dev/null 2>&1 && bad "a get of nothing is done"
 await logged "$job" 4 || bad "lines of a get: $(fmove logs "$job" 2>&1)"
 fmove logs "$job" | grep "get of n1:s for n2 ended: .*missing" | grep -q "no such\|not exist\|No such" || bad "why: $(fmove logs "$job")"
+
+# What a store does for it meanwhile, too: an older version goes to make room.
+use 1
+mkdir "$(store 1)/t"
+for version in 1 2; do
+	random 1200000 "$(store 1)/t/f$version"
+	rm -f "$(store 1)/t/f$((version - 1))"
+	ok fmove put -r --replace n1:s/t n2:s/t
+done
+random 1200000 "$(store 1)/large"
+job2=$(job_of put n1:s/large n2:s/large)
+fmove wait "$job2" >/dev/null || bad "a put that needs room failed"
+await logged "$job2" 5 || bad "lines of a put that needs room: $(fmove logs "$job2" 2>&1)"
+fmove logs "$job2" | grep -q "]: job $job2: store s: removed .* to make room" || bad "what went: $(fmove logs "$job2")"
+use 2
 
 # As JSON; one that was forged says so, unless the journal looks for its program too late, and is escaped.
 printf 'FMOVE_JOB=%s\nMESSAGE=forged \033]0;x\007\n' "$job" | logger --journald

@@ -114,6 +114,11 @@ static void say_of_jobs(void)
 	fm_log_job(&limit, 1, FM_LOG_WARN, "efgh2345", "%01200d", 0);
 	fm_log_job(&limit, 1, FM_LOG_INFO, "abcd2345", "too many");
 	fm_log_job(NULL, 0, FM_LOG_WARN, "ijkl2345", "its file is none");
+	fm_log_of_job("mnop2345");
+	fm_log_warn("of the thread's");
+	fm_log_job(NULL, 0, FM_LOG_WARN, "qrst2345", "of another");
+	fm_log_of_job(NULL);
+	fm_log_warn("of none");
 }
 
 static void test_jobs(void)
@@ -133,6 +138,9 @@ static void test_jobs(void)
 	CU_ASSERT_PTR_NULL(strstr(output, "not shown"));
 	CU_ASSERT_PTR_NULL(strstr(output, "too many"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(lines[3], "warning: job ijkl2345: its file is none\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(lines[3], "warning: job mnop2345: of the thread's\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(lines[3], "warning: job qrst2345: of another\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(lines[3], "warning: of none\n"));
 }
 
 static void say_all_levels(void)

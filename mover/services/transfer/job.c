@@ -484,6 +484,7 @@ void fm_job_submit(struct fm_job *j, struct fm_work *work)
 {
 	work->who = whose(j);
 	work->user = j->who.uid;
+	work->job = j->name;
 	work->may_await = j->store_ref ? fm_store_may_await(j->store_ref->store) : NULL;
 	fm_worker_submit(worker_of(j), work, j->engine->env.loop);
 }
