@@ -62,6 +62,7 @@ struct fm_afar_ask {
 	struct fm_afar *all;
 	struct fm_stage_keep keep;
 	struct hold *hold;		/* that is written down before the nodes are asked */
+	bool is_lent;			/* a hold that ends with this */
 	struct fm_timer timer;
 	void (*done)(void *ctx);
 	void *ctx;
@@ -433,12 +434,15 @@ int fm_afar_ask(struct fm_afar *a, const struct fm_afar_wish *wish, void (*done)
 					    .uid = wish->uid };
 	if (wish->verb == FM_STAGE_SHOW)
 		ask->keep.hold = wish->gid;
+	ask->is_lent = wish->verb == FM_STAGE_HOLD && wish->pid == 0;
+	if (ask->is_lent)
+		ask->keep.hold = ask->keep.id;
 	if (wish->key)
 		ask->keep.key = *wish->key;
 	if (wish->name)
 		(void)snprintf(ask->keep.name, sizeof(ask->keep.name), "%s", wish->name);
 	fm_list_append(&a->asks, &ask->at);
-	if (wish->verb == FM_STAGE_HOLD)
+	if (wish->verb == FM_STAGE_HOLD && !ask->is_lent)
 		ret = begin_hold(ask, wish, err);
 	else
 		send_all(ask);
@@ -450,10 +454,22 @@ int fm_afar_ask(struct fm_afar *a, const struct fm_afar_wish *wish, void (*done)
 	return 0;
 }
 
+/* The nodes of a hold that ends let go; one that has not answered yet, too. */
+static void give_back(const struct fm_afar_ask *ask)
+{
+	const struct fm_stage_keep keep = { .id = ask->keep.id, .verb = FM_STAGE_RELEASE,
+					    .uid = ask->keep.uid, .hold = ask->keep.hold };
+
+	for (unsigned n = 0; n < ask->count; n++)
+		(void)say(ask->all, ask->node[n].name, &keep);	/* away: it ends by itself */
+}
+
 void fm_afar_put(struct fm_afar_ask *ask)
 {
 	if (!ask)
 		return;
+	if (ask->is_lent)
+		give_back(ask);
 	if (ask->hold)
 		ask->hold->ask = NULL;
 	fm_timer_clear(ask->all->o.loop, &ask->timer);

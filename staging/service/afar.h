@@ -7,7 +7,8 @@
  * (cache_afar.h), so that it survives a restart; each of its nodes is told again once a minute
  * that the process lives, also one that was away or refused. Within FM_AFAR_LOOK_NS after the
  * process has ended all are told so, and one that is away when it is back. A node that hears
- * nothing lets go by itself after FM_CACHE_NODE_S. Loop thread.
+ * nothing lets go by itself after FM_CACHE_NODE_S. A hold of no process (pid 0) is none of these:
+ * it ends with fm_afar_put(), or after that time. Loop thread.
  */
 #ifndef FM_STAGE_AFAR_H
 #define FM_STAGE_AFAR_H
@@ -57,7 +58,7 @@ struct fm_afar_wish {
 	enum fm_stage_verb verb;	/* not FM_STAGE_RELEASE */
 	uid_t uid;
 	gid_t gid;			/* SHOW */
-	pid_t pid;			/* HOLD: of whom */
+	pid_t pid;			/* HOLD: of whom; 0: until fm_afar_put() */
 	const struct fm_cache_key *key;	/* NULL: by name */
 	const char *name;		/* SHOW: the revision; by key of others: NULL */
 	/* The nodes, 1 .. FM_CACHE_AFAR_NODES, none of them this one; good during the call. */
