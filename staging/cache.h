@@ -194,6 +194,9 @@ int fm_cache_hold(struct fm_cache *cache, uint64_t id, const struct fm_cache_hol
 /* Whether that user holds or pins it, here or from another node. Never waits. */
 bool fm_cache_is_held_by(struct fm_cache *cache, uint64_t id, uid_t uid);
 
+/* Whether a process of that node holds it. Never waits. */
+bool fm_cache_is_held_by_node(struct fm_cache *cache, uint64_t id, const char *node);
+
 /* The processes and nodes that hold it, the first max of them: their number. Never waits. */
 size_t fm_cache_holders(struct fm_cache *cache, uint64_t id, struct fm_cache_holder *out,
 			size_t max);

@@ -371,6 +371,25 @@ bool fm_cache_is_held_by(struct fm_cache *c, uint64_t id, uid_t uid)
 	return is_held;
 }
 
+bool fm_cache_is_held_by_node(struct fm_cache *c, uint64_t id, const char *node)
+{
+	struct fm_cache_entry *e;
+	bool is_held = false;
+
+	pthread_mutex_lock(&c->lock);
+	e = node[0] ? fm_cache_entry_of(c, id) : NULL;
+	if (e) {
+		fm_list_each (at, next, &e->holds) {
+			const struct fm_cache_hold *h =
+				fm_container_of(at, struct fm_cache_hold, at);
+
+			is_held |= strcmp(h->record.node, node) == 0;
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+	return is_held;
+}
+
 /* ---- upkeep ---- */
 
 static bool is_over(const struct fm_cache_hold *h, uint64_t now_ns)

@@ -29,6 +29,7 @@ enum key_type {
 	KEY_U64,
 	KEY_BOOL,
 	KEY_WORD,
+	KEY_STORE,
 	KEY_NAME,
 	KEY_CHOICE,
 	KEY_JOB,
@@ -54,7 +55,7 @@ static const struct key keys[] = {
 	[FM_API_KEY_OP] = {"op", KEY_OP, AT(op), 0, 0, NULL},
 	[FM_API_KEY_ID] = {"id", KEY_ID, AT(id), 0, 0, NULL},
 	[FM_API_KEY_NODE] = {"node", KEY_WORD, AT(node), FM_API_NODE_MAX, 0, NULL},
-	[FM_API_KEY_STORE] = {"store", KEY_WORD, AT(store), FM_API_NODE_MAX, 0, NULL},
+	[FM_API_KEY_STORE] = {"store", KEY_STORE, AT(store), FM_API_NODE_MAX, 0, NULL},
 	[FM_API_KEY_PATH] = {"path", KEY_NAME, AT(path), FM_PATH_LEN_MAX, AT(path_len), NULL},
 	[FM_API_KEY_TRANSPORT] = {"transport", KEY_CHOICE, AT(transport), 0, 0, fm_words_transport},
 	[FM_API_KEY_DURABILITY] = {"durability", KEY_CHOICE, AT(durability), 0, 0,
@@ -76,7 +77,7 @@ static const struct key keys[] = {
 	[FM_API_KEY_PRIORITY] = {"priority", KEY_CHOICE, AT(priority), 0, 0, fm_words_priority},
 	[FM_API_KEY_RETRY_MS] = {"retry_ms", KEY_U64, AT(retry_ms), FM_API_MS_MAX, AT(has_retry),
 				 NULL},
-	[FM_API_KEY_LOCAL_STORE] = {"local_store", KEY_WORD, AT(local_store), FM_API_NODE_MAX, 0,
+	[FM_API_KEY_LOCAL_STORE] = {"local_store", KEY_STORE, AT(local_store), FM_API_NODE_MAX, 0,
 				    NULL},
 	[FM_API_KEY_LOCAL_PATH] = {"local_path", KEY_NAME, AT(local_path), FM_PATH_LEN_MAX,
 				   AT(local_path_len), NULL},
@@ -182,6 +183,19 @@ static int word_take(const struct key *k, const struct fm_json *value, struct fm
 				  k->name, k->max);
 	memcpy((char *)r + k->at, text, strlen(text) + 1);
 	return 0;
+}
+
+/* Names that begin with a dot are those of the stores by which services of two nodes talk. */
+static int store_take(const struct key *k, const struct fm_json *value, struct fm_api_request *r,
+		      struct fm_err *err)
+{
+	const char *text = (const char *)r + k->at;
+	int ret = word_take(k, value, r, err);
+
+	if (ret == 0 && text[0] == '.')
+		return fm_err_set(err, -EINVAL, "\"%s\": '%s' is no name of a store", k->name,
+				  text);
+	return ret;
 }
 
 static int choice_take(const struct key *k, const struct fm_json *value, struct fm_api_request *r,
@@ -354,6 +368,8 @@ static int key_take(void *ctx, const char *name, const struct fm_json *value)
 		return 0;
 	case KEY_WORD:
 		return word_take(k, value, t->request, t->err);
+	case KEY_STORE:
+		return store_take(k, value, t->request, t->err);
 	case KEY_NAME:
 		return name_take(k, value, t->request, t->err);
 	case KEY_CHOICE:

@@ -33,6 +33,7 @@
 #include "staging/service/far_rules.h"
 #include "staging/service/hub.h"
 #include "staging/service/keeper.h"
+#include "staging/service/lent.h"
 #include "staging/service/local.h"
 #include "staging/service/reread.h"
 #include "staging/service/rights.h"
@@ -1360,11 +1361,12 @@ static void stop(struct fm_engine *engine)
 		if (fm_timer_is_set(&a->again))
 			fm_timer_set(s->o.loop, &a->again, fm_loop_now(s->o.loop));
 	}
+	/* first: they begin nothing when what they await ends */
+	fm_stage_check_runs_stop(&s->checks);
 	fm_togethers_stop(s->togethers);
 	fm_elsewhere_stop(&s->elsewhere);
 	fm_afar_stop(s->afar);
 	fm_stage_runs_stop(&s->runs);
-	fm_stage_check_runs_stop(&s->checks);
 }
 
 struct state {
@@ -1464,6 +1466,22 @@ static int new_far_rules(struct fm_stager *s, struct fm_err *err)
 	return fm_far_rules_new(&opts, &s->far_rules, err);
 }
 
+static bool may_borrow(void *ctx, const char *peer)
+{
+	const struct fm_stager *s = ctx;
+	struct fm_err err;
+
+	return fm_togethers_may(s->togethers, peer, &err) == 0;
+}
+
+static int new_lent(struct fm_stager *s, struct fm_err *err)
+{
+	struct fm_store *store;
+	int ret = fm_lent_new(s->cache, may_borrow, s, &store, err);
+
+	return ret < 0 ? ret : fm_engine_set_store(s->o.engine, store, err);
+}
+
 static int open_parts(struct fm_stager *s, struct fm_err *err)
 {
 	int ret = fm_cache_open(&s->o.cache, &s->cache, err);
@@ -1478,6 +1496,8 @@ static int open_parts(struct fm_stager *s, struct fm_err *err)
 		ret = new_afar(s, err);
 	if (ret == 0)
 		ret = new_far_rules(s, err);
+	if (ret == 0)
+		ret = new_lent(s, err);
 	if (ret < 0)
 		close_parts(s);
 	return ret;

@@ -11,6 +11,7 @@
 #include "mover/wire/wire.h"
 #include "staging/service/about.h"
 #include "staging/service/landing.h"
+#include "staging/service/lent.h"
 #include "tests/hostile/odds.h"
 
 #define TALKS_MAX 8	     /* control connections at once */

@@ -75,7 +75,8 @@ static struct fm_wire_str any_path(struct peer *p, bool is_tree)
 
 static struct fm_wire_str any_store(struct odds *o)
 {
-	static const char *const stores[] = {"s", "s", "s", "own", "null", "read", "nowhere", ".."};
+	static const char *const stores[] = {"s",    "s",	"s",  "own",	    "null",
+					     "read", "nowhere", "..", FM_LENT_STORE};
 
 	return fm_wire_str(stores[below(o, sizeof(stores) / sizeof(stores[0]))]);
 }
@@ -207,6 +208,7 @@ static void add_only(struct odds *o, struct fm_wire_get *m)
 
 static void make_get(struct peer *p, struct fm_wire_get *m)
 {
+	static char lent[FM_LENT_VERSION_LEN + 32];
 	struct odds *o = &p->odds;
 
 	*m = (struct fm_wire_get){.flags = (uint16_t)(2 + below(o, 6)),
@@ -219,7 +221,13 @@ static void make_get(struct peer *p, struct fm_wire_get *m)
 				  .path = any_path(p, false)};
 	if (one_in(o, 3))
 		m->flags |= FM_WIRE_GET_RESUME;
-	if (one_in(o, 4))
+	if (one_in(o, 8)) {	/* of a dataset that the daemon may have */
+		(void)snprintf(lent, sizeof(lent), "%064d/%s%u", 0,
+			       one_in(o, 2) ? "../.manifest" : "hstl", (unsigned)below(o, 9));
+		m->store = fm_wire_str(FM_LENT_STORE);
+		m->path = fm_wire_str(lent);
+		add_ranges(o, m);
+	} else if (one_in(o, 4))
 		add_ranges(o, m);
 	else if (one_in(o, 4))
 		add_only(o, m);

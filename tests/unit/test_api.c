@@ -450,6 +450,11 @@ static void test_every_mistake_is_named(void)
 		 "put needs \\\"node\\\""},
 		{"{\"op\":\"stat\",\"id\":1,\"path\":\"a\"}", "stat needs \\\"store\\\""},
 		{"{\"op\":\"stat\",\"id\":1,\"store\":\"s\"}", "stat needs \\\"path\\\""},
+		{"{\"op\":\"stat\",\"id\":1,\"store\":\".staged\",\"path\":\"a\"}",
+		 "'.staged' is no name of a store"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"local_store\":\".staged\",\"local_path\":\"a\"}",
+		 "'.staged' is no name of a store"},
 		{"{\"op\":\"cancel\",\"id\":1}", "cancel needs \\\"job\\\""},
 		{"{\"op\":\"wait\",\"id\":1}", "wait needs \\\"job\\\""},
 		{"{\"op\":\"wait\",\"id\":1,\"job\":7}", "\\\"job\\\": not the id of a job"},

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lent - what this node has READY, for nodes that mend their own copy of it.
+ *
+ * A store of the engine, which no configuration has and nobody lists: a node that holds a dataset
+ * here reads ranges of its files as VERSION/PATH; of a dataset that is one file, as VERSION.
+ * VERSION is the SHA-256 of its manifest, in lower-case hex. The hold says that this node's rules
+ * let that node have the dataset (keeper.h), and that it stays meanwhile; who has none hears of no
+ * dataset. No local caller may name the store, here or on the node that reads: the API knows no
+ * store whose name begins with a dot.
+ */
+#ifndef FM_STAGE_LENT_H
+#define FM_STAGE_LENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct fm_cache;
+struct fm_cache_key;
+struct fm_err;
+struct fm_store;
+
+#define FM_LENT_STORE ".staged"
+#define FM_LENT_VERSION_LEN 64u		/* characters */
+
+/*
+ * may(ctx, peer): whether this node stages with that one; from any thread. The store is the
+ * engine's to free, and used no more when the cache goes.
+ */
+int fm_lent_new(struct fm_cache *cache, bool (*may)(void *ctx, const char *peer), void *ctx,
+		struct fm_store **out, struct fm_err *err);
+
+/* As in a path of that store. */
+void fm_lent_version(const struct fm_cache_key *version, char out[static FM_LENT_VERSION_LEN + 1]);
+
+#endif
