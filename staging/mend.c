@@ -82,7 +82,8 @@ static int write_below(int root, const char *path, const uint8_t *buf,
 	return ret;
 }
 
-int fm_stage_mend(int root, const char *path, int from, const struct fm_stage_bad *bad)
+int fm_stage_mend(int root, const char *path, int from, uint64_t from_at,
+		  const struct fm_stage_bad *bad)
 {
 	uint8_t *buf = FM_FAULT("mend.alloc") ? NULL : fm_stage_chunk_buf_new();
 	int64_t n;
@@ -90,7 +91,7 @@ int fm_stage_mend(int root, const char *path, int from, const struct fm_stage_ba
 
 	if (!buf)
 		return -ENOMEM;
-	n = FM_FAULT("mend.read") ? -EIO : fm_call_read_all(from, buf, bad->len, bad->offset);
+	n = FM_FAULT("mend.read") ? -EIO : fm_call_read_all(from, buf, bad->len, from_at);
 	if (n < 0)
 		ret = (int)n;
 	else if (n != bad->len || fm_crc32c(0, buf, bad->len) != bad->crc)

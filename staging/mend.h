@@ -19,10 +19,11 @@ struct fm_stage_bad {
 };
 
 /*
- * From the same place of `from` into the file `path` below root, if its CRC is the one that is
- * wanted; durable. -EBADMSG: from has other bytes. -ESTALE: path is no file of that size any more.
- * A crash in the midst leaves the chunk damaged, or the file with another time.
+ * What stands at from_at of `from` goes into the file `path` below root, if its CRC is the one that
+ * is wanted; durable. -EBADMSG: from has other bytes. -ESTALE: path is no file of that size any
+ * more. A crash in the midst leaves the chunk damaged, or the file with another time.
  */
-int fm_stage_mend(int root, const char *path, int from, const struct fm_stage_bad *bad);
+int fm_stage_mend(int root, const char *path, int from, uint64_t from_at,
+		  const struct fm_stage_bad *bad);
 
 #endif

@@ -168,6 +168,8 @@ static void print_finding_json(struct shown *s, const struct fmove_dataset_findi
 	fm_jw_u64(w, "offset", f->offset);
 	fm_jw_u64(w, "length", f->length);
 	fm_jw_bool(w, "mended", f->is_mended);
+	if (f->is_mended)
+		fm_jw_text(w, "from", f->from);
 	fm_jw_object_end(w);
 }
 
@@ -185,7 +187,7 @@ static void print_finding(void *ctx, const struct fmove_dataset_finding *f)
 			(void)printf(" at byte %s, %s bytes", fm_show_count(f->offset, offset),
 				     fm_show_count(f->length, length));
 		/* fm_stdout_end() looks for errors */
-		(void)printf("%s\n", f->is_mended ? ", mended" : "");
+		(void)printf("%s%s\n", f->is_mended ? ", mended from " : "", f->from);
 	}
 	s->count++;
 }
@@ -216,8 +218,8 @@ static int say_checked(const struct shown *s, const char *name, const struct fmo
 		fm_say("datasets: %s: %s read again: all as its manifest says", name,
 		       fm_show_bytes(r->bytes, bytes));
 	else
-		fm_say("datasets: %s: %" PRIu64 " places were damaged, and came again from its "
-		       "source: all as its manifest says",
+		fm_say("datasets: %s: %" PRIu64 " places were damaged, and came again: all as "
+		       "its manifest says",
 		       name, r->findings);
 	return FM_EXIT_DONE;
 }

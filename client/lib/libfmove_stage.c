@@ -350,6 +350,7 @@ static void check_between(void *ctx, const char *event, const struct fm_json *js
 		(void)fm_json_u64(fm_json_get(json, "offset"), &f.offset);
 		(void)fm_json_u64(fm_json_get(json, "length"), &f.length);
 		(void)fm_json_bool(fm_json_get(json, "mended"), &f.is_mended);
+		fm_lib_text(json, "from", f.from, sizeof(f.from));
 		o->finding(o->ctx, &f);
 	}
 }

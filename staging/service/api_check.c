@@ -4,7 +4,8 @@
  * api_op.h.
  *
  * Happy path: the dataset is held, its manifest is the one that its version names, and all that is
- * there is what the manifest says, or damaged chunks came again from the source; then it is
+ * there is what the manifest says, or damaged chunks came again from the source or a
+ * node that has it, too; then it is
  * written down that it was verified. What was not so is told at the end: the first FINDINGS_MAX,
  * which are the ones that are mended, and how many there were. A client that goes away ends it.
  */
@@ -31,6 +32,7 @@
 #include "staging/service/api_ops.h"
 #include "staging/service/check_runs.h"
 #include "staging/service/mending.h"
+#include "staging/service/mending_opts.h"
 #include "staging/service/stager.h"
 
 #define FINDINGS_MAX 64u
@@ -40,6 +42,7 @@ struct finding {
 	char *path;
 	uint64_t offset, len;
 	bool is_mended;
+	const char *from;		/* mended: the node whose bytes it got */
 };
 
 struct check {
@@ -57,6 +60,7 @@ struct check {
 	struct fm_stager *stager;
 	struct fm_who who;
 	char source[FM_CACHE_SOURCE_MAX + 1];
+	struct fm_cache_key listing, version;
 	bool is_file;
 	uint64_t hold;			/* 0: none */
 	int root;			/* of the data; -1: it was not compared */
@@ -86,7 +90,8 @@ static void note(void *ctx, const struct fm_stage_finding *f)
 			.bad = { f->offset, (uint32_t)f->len, f->crc },
 		};
 	}
-	c->findings[c->count++] = (struct finding){ f->found, path, f->offset, f->len, false };
+	c->findings[c->count++] = (struct finding){ .found = f->found, .path = path,
+						    .offset = f->offset, .len = f->len };
 }
 
 /*
@@ -101,8 +106,11 @@ static int check_manifest(struct check *c, int fd, struct fm_stage_totals *total
 
 	if (ret == 0 && !fm_cache_look(c->cache, c->id, &info))
 		return fm_err_set(&c->err, -ENOENT, "%s was removed meanwhile", c->name);
-	if (ret == 0)
+	if (ret == 0) {
 		(void)snprintf(c->source, sizeof(c->source), "%s", info.source);
+		c->listing = info.listing;
+		c->version = info.version;
+	}
 	if (ret == -EBADMSG || (ret == 0 && memcmp(version, info.version.bytes, sizeof(version))))
 		return fm_err_set(&c->err, -EBADMSG,
 				  "the manifest of %s is damaged: fmove unstage %s, and stage it "
@@ -217,6 +225,8 @@ static void tell(struct fm_api_task *t, const struct finding *f)
 	fm_jw_u64(&w, "offset", f->offset);
 	fm_jw_u64(&w, "length", f->len);
 	fm_jw_bool(&w, "mended", f->is_mended);
+	if (f->is_mended)
+		fm_jw_text(&w, "from", f->from);
 	send_event(&w, t);
 }
 
@@ -280,7 +290,10 @@ static void mended(void *ctx, const struct fm_err *why)
 
 	c->why = *why;
 	for (unsigned i = 0; i < c->chunk_count; i++) {
-		c->findings[c->of[i]].is_mended = c->chunks[i].is_mended;
+		struct finding *f = &c->findings[c->of[i]];
+
+		f->is_mended = c->chunks[i].is_mended;
+		f->from = c->chunks[i].from;
 		c->mended += c->chunks[i].is_mended;
 	}
 	submit(c, end_run, ended);
@@ -290,8 +303,9 @@ static void check_done(struct fm_work *work)
 {
 	struct check *c = fm_container_of(work, struct check, work);
 	const struct fm_mending_opts o = {
-		.stager = c->stager, .source = c->source, .is_file = c->is_file, .root = c->root,
-		.who = c->who, .chunks = c->chunks, .count = c->chunk_count,
+		.stager = c->stager, .source = c->source, .listing = c->listing,
+		.version = c->version, .is_file = c->is_file, .root = c->root, .who = c->who,
+		 .chunks = c->chunks, .count = c->chunk_count,
 		.is_stopped = &c->run.is_stopped,
 	};
 

@@ -9,13 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mover/base/call.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/worker.h"
 #include "mover/node/node.h"
 #include "mover/queue/queue.h"
+#include "staging/service/borrow.h"
 #include "staging/service/hub.h"
+#include "staging/service/mending_opts.h"
 #include "staging/service/stager.h"
 
 struct mending {
@@ -29,6 +30,7 @@ struct mending {
 	char path[FM_CACHE_SOURCE_MAX + FM_PATH_LEN_MAX + 2];
 	unsigned at;			/* the first chunk of the file at hand */
 	int from;			/* that file as it should be; -1: none */
+	bool has_source;		/* it is known, and its store is there if it is ours */
 	struct fm_err err, why;		/* of this file; the first of all */
 	void (*done)(void *ctx, const struct fm_err *why);
 	void *ctx;
@@ -71,9 +73,11 @@ static void mend_run(struct fm_work *work)
 
 	for (unsigned n = m->at; is_of_file(m, n) && !atomic_load(m->o.is_stopped); n++) {
 		struct fm_mending_chunk *c = &m->o.chunks[n];
-		int ret = fm_stage_mend(m->o.root, c->path, m->from, &c->bad);
+		int ret = fm_stage_mend(m->o.root, c->path, m->from, c->bad.offset, &c->bad);
 
 		c->is_mended = ret == 0;
+		if (ret == 0)
+			(void)snprintf(c->from, sizeof(c->from), "%s", m->node);
 		if (ret == -EBADMSG)
 			(void)fm_err_set(&m->err, ret, "%.300s has other bytes by now", m->path);
 		else if (ret < 0)
@@ -102,19 +106,11 @@ static void open_here(struct mending *m)
 static void open_run(struct fm_work *work)
 {
 	struct mending *m = fm_container_of(work, struct mending, work);
-	struct fm_cache *cache = fm_stager_cache(m->o.stager);
 
-	if (m->store) {
+	if (m->store)
 		open_here(m);
-		return;
-	}
-	if (fm_cache_make_room(cache, m->o.chunks[m->at].file_size, &m->err) < 0)
-		return;
-	m->from = FM_FAULT("mend.file") ? -EMFILE
-					: fm_call(open(m->s->cache.directory,
-						       O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-	if (m->from < 0)
-		(void)fm_cache_no_file(cache, m->from, &m->err);
+	else
+		m->from = fm_mending_file(m->o.stager, m->o.chunks[m->at].file_size, &m->err);
 }
 
 static void not_fetched(struct fm_work *work)
@@ -163,7 +159,7 @@ static void opened(struct fm_work *work)
 		fetch(m);
 }
 
-/* ---- one file after the other ---- */
+/* ---- other nodes, for what the source has not ---- */
 
 static void end(struct mending *m)
 {
@@ -173,12 +169,38 @@ static void end(struct mending *m)
 	free(m);
 }
 
+/* What is not mended was tried at its source first: both reasons are told. */
+static void borrowed(void *ctx, const struct fm_err *why)
+{
+	struct mending *m = ctx;
+	char text[FM_ERR_TEXT_MAX];
+
+	(void)snprintf(text, sizeof(text), "%s", m->why.text);
+	if (why->code == 0)
+		fm_err_clear(&m->why);
+	else if (why->text[0])
+		(void)fm_err_set(&m->why, m->why.code, "%.200s; %s", text, why->text);
+	end(m);
+}
+
+static void borrow(struct mending *m)
+{
+	struct fm_err err;
+
+	if (m->why.code == 0 || atomic_load(m->o.is_stopped))
+		end(m);
+	else if (fm_borrow_start(&m->o, borrowed, m, &err) < 0)
+		borrowed(m, &err);
+}
+
+/* ---- one file after the other ---- */
+
 static void next(struct mending *m)
 {
 	const char *path;
 
-	if (m->at == m->o.count || atomic_load(m->o.is_stopped)) {
-		end(m);
+	if (m->at == m->o.count || !m->has_source || atomic_load(m->o.is_stopped)) {
+		borrow(m);
 		return;
 	}
 	path = m->o.chunks[m->at].path;
@@ -220,7 +242,6 @@ int fm_mending_start(const struct fm_mending_opts *opts,
 		     struct fm_err *err)
 {
 	struct mending *m = FM_FAULT("mend.new") ? NULL : calloc(1, sizeof(*m));
-	int ret;
 
 	if (!m)
 		return fm_err_set(err, -ENOMEM, "no memory to mend what is damaged");
@@ -228,10 +249,7 @@ int fm_mending_start(const struct fm_mending_opts *opts,
 	m->s = fm_stager_config(opts->stager);
 	m->done = done;
 	m->ctx = ctx;
-	ret = take_source(m, opts->source, err);
-	if (ret == 0)
-		next(m);
-	else
-		free(m);
-	return ret;
+	m->has_source = take_source(m, opts->source, &m->why) == 0;
+	next(m);
+	return 0;
 }

@@ -25,10 +25,10 @@ for i in 1 2; do
 	spoil "$data/small" 100
 	spoil "$file" 4999999
 	ok fmove datasets check set$i
-	[ "$(wc -l <out)" -eq 3 ] && grep -qx 'corrupt: d/large at byte 8,388,608, 611,392 bytes, mended' out || bad "n$i, what: $(cat out)"
+	[ "$(wc -l <out)" -eq 3 ] && grep -qx "corrupt: d/large at byte 8,388,608, 611,392 bytes, mended from n$i" out || bad "n$i, what: $(cat out)"
 	grep -q "set$i: 3 places were damaged, and came again" err || bad "n$i says: $(cat err)"
 	ok fmove datasets check --json file$i
-	grep -qF '"offset":4194304,"length":805696,"mended":true' out || bad "n$i, a file: $(cat out)"
+	grep -qF '"offset":4194304,"length":805696,"mended":true,"from":"n'$i'"' out || bad "n$i, a file: $(cat out)"
 	diff -r "$(store $i)/set" "$data" && cmp "$(store $i)/file" "$file" || bad "n$i: it is not mended"
 	cmp "$(store $i)/set/d/large" - <&5 || bad "n$i: who has it open reads something else"
 	[ "$(stat -c '%a %y' "$data/d/large")" = "$before" ] || bad "n$i: $(stat "$data/d/large"), it was $before"
@@ -50,7 +50,7 @@ printf %s "$commit" >"$hub/refs/main"
 path=$(fmove stage hf:org/m 2>err) || bad "a hub: $(cat err)"
 spoil "$(readlink -f "$path/model")" 1000
 ok fmove datasets check models--org--m
-grep -q "^corrupt: models--org--m/blobs/$sum at byte 0, 300,000 bytes, mended" out || bad "of a hub: $(cat out)"
+grep -q "^corrupt: models--org--m/blobs/$sum at byte 0, 300,000 bytes, mended from n2$" out || bad "of a hub: $(cat out)"
 cmp "$hub/blobs/$sum" "$path/model" || bad "a blob is not mended"
 
 # The source is away, then back.

@@ -79,7 +79,7 @@ static void look(void)
 static void test_mended(void)
 {
 	begin();
-	CU_ASSERT_EQUAL(fm_stage_mend(root, "f", from, &bad), 0);
+	CU_ASSERT_EQUAL(fm_stage_mend(root, "f", from, bad.offset, &bad), 0);
 	look();
 	CU_ASSERT_EQUAL(memcmp(is, right, LEN), 0);
 	end();
@@ -89,17 +89,17 @@ static void test_refused(void)
 {
 	begin();
 	bad.crc++;
-	CU_ASSERT_EQUAL(fm_stage_mend(root, "f", from, &bad), -EBADMSG);
+	CU_ASSERT_EQUAL(fm_stage_mend(root, "f", from, bad.offset, &bad), -EBADMSG);
 	bad.crc--;
 	CU_ASSERT_EQUAL(ftruncate(from, AT + 1), 0);
-	CU_ASSERT_EQUAL(fm_stage_mend(root, "f", from, &bad), -EBADMSG);
+	CU_ASSERT_EQUAL(fm_stage_mend(root, "f", from, bad.offset, &bad), -EBADMSG);
 	look();
 	CU_ASSERT_EQUAL(memcmp(is, wrong, LEN), 0);
 	CU_ASSERT_EQUAL(pwrite(from, right, LEN, AT), (ssize_t)LEN);
-	CU_ASSERT_EQUAL(fm_stage_mend(root, "none", from, &bad), -ENOENT);
+	CU_ASSERT_EQUAL(fm_stage_mend(root, "none", from, bad.offset, &bad), -ENOENT);
 	CU_ASSERT_EQUAL(symlinkat("f", root, "link"), 0);
-	CU_ASSERT_TRUE(fm_stage_mend(root, "link", from, &bad) < 0);
-	CU_ASSERT_TRUE(fm_stage_mend(root, "../f", from, &bad) < 0);
+	CU_ASSERT_TRUE(fm_stage_mend(root, "link", from, bad.offset, &bad) < 0);
+	CU_ASSERT_TRUE(fm_stage_mend(root, "../f", from, bad.offset, &bad) < 0);
 	look();
 	CU_ASSERT_EQUAL(memcmp(is, wrong, LEN), 0);
 	end();
@@ -115,7 +115,7 @@ static void test_short(void)
 	fd = openat(root, "f", O_WRONLY);
 	CU_ASSERT_EQUAL(ftruncate(fd, AT + 1), 0);
 	close(fd);
-	CU_ASSERT_EQUAL(fm_stage_mend(root, "f", from, &bad), -ESTALE);
+	CU_ASSERT_EQUAL(fm_stage_mend(root, "f", from, bad.offset, &bad), -ESTALE);
 	end();
 }
 
@@ -133,13 +133,13 @@ static void test_faults(void)
 
 		write_wrong();
 		fm_fault_arm(NULL, n);
-		ret = fm_stage_mend(root, "f", from, &bad);
+		ret = fm_stage_mend(root, "f", from, bad.offset, &bad);
 		is_fired = fm_fault_fired();
 		fm_fault_arm(NULL, 0);
 		CU_ASSERT_EQUAL(ret < 0, is_fired);
 		CU_ASSERT_EQUAL(fstatat(root, "f", &st, 0), 0);
 		CU_ASSERT_EQUAL(st.st_mode, before.st_mode);
-		CU_ASSERT_EQUAL(fm_stage_mend(root, "f", from, &bad), 0);
+		CU_ASSERT_EQUAL(fm_stage_mend(root, "f", from, bad.offset, &bad), 0);
 		CU_ASSERT_TRUE(n < 50);
 	}
 	look();

@@ -164,7 +164,8 @@ struct fmove_dataset_finding {
 	char kind[16];			/* "missing", "extra", "changed", "corrupt", "unreadable" */
 	char path[FMOVE_PATH_MAX + 1];	/* below the dataset */
 	uint64_t offset, length;	/* of a file: where */
-	bool is_mended;			/* it came again from the source */
+	bool is_mended;			/* it came again, from that node: */
+	char from[FMOVE_NAME_MAX + 1];	/* "": it was not mended */
 };
 
 /* Zero-initialise but for struct_size. */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mending_opts - what of a dataset is to be mended, for those who try one after the other (mending,
+ * borrow), and a file for what comes.
+ */
+#ifndef FM_STAGE_MENDING_OPTS_H
+#define FM_STAGE_MENDING_OPTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mover/store/store.h"
+#include "staging/cache.h"
+#include "staging/mend.h"
+
+struct fm_err;
+struct fm_stager;
+
+struct fm_mending_chunk {
+	const char *path;	/* of its file, below the dataset */
+	uint64_t file_size;	/* at least */
+	struct fm_stage_bad bad;
+	bool is_mended;		/* said at the end, with the node that its bytes came from */
+	char from[FM_CACHE_NODE_MAX + 1];
+};
+
+struct fm_mending_opts {
+	struct fm_stager *stager;
+	const char *source;	/* of the dataset: NODE:STORE/PATH */
+	struct fm_cache_key listing, version;	/* of the dataset */
+	bool is_file;		/* the dataset is that file */
+	int root;		/* the dataset's directory */
+	struct fm_who who;
+	struct fm_mending_chunk *chunks;	/* those of a file one behind the other */
+	unsigned count;
+	const atomic_bool *is_stopped;
+};
+
+/* A file without a name in the cache's directory, for so many bytes, for which room is made.
+ * Worker. Negative: there is none. */
+int fm_mending_file(struct fm_stager *stager, uint64_t size, struct fm_err *err);
+
+#endif

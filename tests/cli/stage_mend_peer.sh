@@ -1,0 +1,90 @@
+#!/bin/bash
+# Goal:   fmove datasets check brings damaged chunks again from a node that has the dataset, too, when the source cannot give them, and only from
+#         nodes of staging.peers; what they are read through is named by no user.
+# Method: n1 and n3 stage from n2, n4 does so alone. The source goes away, comes back with other bytes; copies are damaged behind the daemons'
+#         backs, at n3 at the same place, too; rules forbid it; n3 is away.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/tree_lib.sh"
+. "$(dirname "$0")/stage_lib.sh"
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; peers = [ "n1", "n2", "n3" ]; };'
+up 4
+
+mkdir -p "$(store 2)/set/d" "$(store 3)/own"
+random 9000000 "$(store 2)/set/d/large"
+random 5000 "$(store 2)/set/small"
+random 5000000 "$(store 2)/file"
+random 5000 "$(store 3)/own/f"
+for what in n2:s/set n3:s/own; do
+	ok settled fmove stage --detach --nodes n1,n3 --pin "$what"
+done
+ok at 3 stage --detach n2:s/file
+ok at 4 stage --detach n2:s/set
+file=$(fmove stage --pin n2:s/file 2>err) || bad "a file: $(cat err)"
+data=$(echo "$dir"/c/n1/cache/ready/*/set) theirs=$(echo "$dir"/c/n3/cache/ready/*/set)
+cp -r "$data" right
+
+# The source is gone. Chunks of a tree, the last one short, and of a file.
+mv "$(store 2)/set" "$(store 2)/away"
+mv "$(store 2)/file" "$(store 2)/file.away"
+before=$(stat -c '%a %y' "$data/d/large")
+exec 5<"$data/d/large"
+spoil "$data/d/large" 10
+spoil "$data/d/large" 8500000
+spoil "$data/small" 100
+spoil "$file" 4999999
+ok fmove datasets check set
+[ "$(wc -l <out)" -eq 3 ] && grep -qx 'corrupt: d/large at byte 8,388,608, 611,392 bytes, mended from n3' out || bad "what: $(cat out)"
+grep -q 'set: 3 places were damaged, and came again: all' err || bad "it says: $(cat err)"
+ok fmove datasets check --json file
+grep -qF '"offset":4194304,"length":805696,"mended":true,"from":"n3"' out || bad "a file: $(cat out)"
+diff -r right "$data" && cmp "$(store 2)/file.away" "$file" || bad "it is not mended"
+cmp right/d/large - <&5 || bad "who has it open reads something else"
+[ "$(stat -c '%a %y' "$data/d/large")" = "$before" ] || bad "$(stat "$data/d/large"), it was $before"
+lets_go() {
+	at 3 datasets --nodes none >held && ! grep -q 'held by n1' held
+}
+await lets_go || bad "n3 holds it still: $(cat held)"
+
+# It has other bytes by now, which a peer has not.
+cp -r "$(store 2)/away" "$(store 2)/set"
+flip "$(store 2)/set/small" 7
+spoil "$data/small" 100
+spoil "$data/d/large" 4200000
+ok fmove datasets check set
+grep -q '^corrupt: small .*, mended from n3$' out && grep -q '^corrupt: d/large .*, mended from n2$' out || bad "of two: $(cat out)"
+diff -r right "$data" || bad "it is not mended"
+
+# n3 is damaged at the same place: who was asked is said. One chunk comes, one does not.
+spoil "$data/small" 100
+spoil "$theirs/small" 200
+spoil "$data/d/large" 10
+rm -r "$(store 2)/set"
+fmove datasets check set >out 2>err
+[ $? -eq 5 ] && grep -q '^corrupt: small .* bytes$' out && grep -q '^corrupt: d/large .*, mended from n3$' out || bad "both damaged: $(cat out err)"
+grep -q 'n2: has no copy.*n3: small is damaged there, too; fmove unstage set' err || bad "it says: $(cat err)"
+grep -q n4 err && bad "n4 is not in staging.peers: $(cat err)"
+grep -q 'n3 sent other bytes of a chunk' "$dir/c/n1/log" || bad "the log does not name n3"
+
+# No user names what peers read (the API: unit.api).
+version=$(basename "$(dirname "$theirs")")
+no 2 'is not of the form' fmove get "n3:.staged/$version/d/large" got
+at 3 status --json | grep -qF '".staged"' && bad "it is listed"
+
+# Of a store of n3 that n1 may not read any more, n3 gives its copy to n1 no more either.
+own=$(echo "$dir"/c/n1/cache/ready/*/own)
+sed -i '/^directory = .*\/s";$/a read = [ "peer:n2" ];' "$dir/c/n3/fmove.conf"
+kill -HUP "$(cat "$dir/c/n3/pid")"
+await grep -q 'reload: store "s" is at' "$dir/c/n3/log" || bad "reload: $(tail -5 "$dir/c/n3/log")"
+spoil "$own/f" 1
+refused() {
+	fmove datasets check own >out 2>err
+	[ $? -eq 5 ] && grep -q 'n3: n1 may not read store "s" of n3' err
+}
+await refused || bad "by the rules: $(cat out err)"
+
+# All are away.
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+fmove datasets check set >out 2>err
+[ $? -eq 5 ] && grep -q 'n3: is away, or says nothing' err || bad "n3 is away: $(cat out err)"
+start_again n3
+exit
