@@ -9,12 +9,13 @@
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; peers = [ "n1", "n2", "n3" ]; };'
 up 4
 
-mkdir -p "$(store 2)/set/d" "$(store 3)/own"
+mkdir -p "$(store 2)/set/d" "$(store 3)/own" "$(store 1)/mine"
 random 9000000 "$(store 2)/set/d/large"
 random 5000 "$(store 2)/set/small"
 random 5000000 "$(store 2)/file"
 random 5000 "$(store 3)/own/f"
-for what in n2:s/set n3:s/own; do
+random 5000 "$(store 1)/mine/f"
+for what in n2:s/set n3:s/own n1:s/mine; do
 	ok settled fmove stage --detach --nodes n1,n3 --pin "$what"
 done
 ok at 3 stage --detach n2:s/file
@@ -82,9 +83,54 @@ refused() {
 }
 await refused || bad "by the rules: $(cat out err)"
 
+# The store of the source is one of this node, and gone.
+sed -i 's/^name = "s";/name = "other";/' "$dir/c/n1/fmove.conf"
+kill -HUP "$(cat "$dir/c/n1/pid")"
+await grep -q 'reload: store "s" is gone' "$dir/c/n1/log" || bad "reload: $(tail -5 "$dir/c/n1/log")"
+spoil "$(echo "$dir"/c/n1/cache/ready/*/mine/f)" 4
+ok fmove datasets check mine
+grep -qx 'corrupt: f at byte 0, 5,000 bytes, mended from n3' out || bad "of a store that is gone: $(cat out)"
+
+# A call fails at a node: the chunk stays as it was or is right, who asked hears of it, and the same again mends it.
+start_anew() {
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" "n$1"
+	env ${2:+"FMOVE_FAULT=$2"} "$FM_SOURCE/tests/cluster" start "$dir/c" "n$1" || bad "n$1 does not start for $2"
+	await ready_at_3 || bad "n3 has it no more: $(cat held)"
+}
+ready_at_3() {
+	fmove datasets >held && grep -q 'n2:s/set .*n3 ready' held
+}
+spoil "$theirs/small" 200	# right again
+for fault in 1:mend.borrow:1 1:mend.file:2 1:stage.afar:2 3:lent.open:1 3:stage.keeper:2; do
+	start_anew "${fault%%:*}" "${fault#*:}"
+	spoil "$data/d/large" 10
+	fmove datasets check set >out 2>err
+	status=$?
+	[ $status -eq 5 ] && grep -q 'set: .* places .*; fmove unstage set' err || bad "$fault: $status: $(cat out err)"
+	fmove datasets check set >out 2>err || bad "behind $fault: $(cat out err)"
+	diff -r right "$data" || bad "$fault: it is not mended"
+done
+
 # All are away.
+spoil "$data/small" 100
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
 fmove datasets check set >out 2>err
 [ $? -eq 5 ] && grep -q 'n3: is away, or says nothing' err || bad "n3 is away: $(cat out err)"
 start_again n3
+
+# The daemon stops while other nodes are asked, of which one says nothing.
+await ready_at_3 || bad "n3 is not back: $(cat held)"
+kill -STOP "$(cat "$dir/c/n3/pid")"
+source_has_ended() {
+	[ "$(grep -c 'get of n2:s for n1 ended: .*small' "$dir/c/n1/log")" -gt "$before" ]
+}
+before=$(grep -c 'get of n2:s for n1 ended: .*small' "$dir/c/n1/log")
+fmove datasets check set >out 2>err &
+asker=$!
+await source_has_ended || bad "the source is not asked: $(cat out err)"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+kill -CONT "$(cat "$dir/c/n3/pid")"
+wait $asker && bad "it is said to be right: $(cat out err)"
+[ "$(cat "$dir/c/n1/exit")" -eq 0 ] || bad "n1 ended with $(cat "$dir/c/n1/exit")"
+start_again n1
 exit
