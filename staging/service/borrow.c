@@ -36,7 +36,8 @@ struct borrow {
 	char path[FM_LENT_VERSION_LEN + 1 + FM_PATH_LEN_MAX + 1];
 	struct fm_work work;
 	struct fm_queue_watch watch;
-	struct fm_err err;		/* of the node at hand */
+	struct fm_err err;		/* of the chunk at hand */
+	struct fm_err first;		/* of the node at hand: the first of its chunks' */
 	struct fm_err why;		/* what was tried */
 	void (*done)(void *ctx, const struct fm_err *why);
 	void *ctx;
@@ -105,6 +106,14 @@ static void write_run(struct fm_work *work)
 	b->from = -1;
 }
 
+static void end_chunk(struct borrow *b)
+{
+	if (b->first.code == 0)
+		b->first = b->err;
+	b->at++;
+	next_chunk(b);
+}
+
 static void written(struct fm_work *work)
 {
 	struct borrow *b = fm_container_of(work, struct borrow, work);
@@ -115,8 +124,7 @@ static void written(struct fm_work *work)
 			    node_of(b), b->err.text);
 	if (c->is_mended)
 		(void)snprintf(c->from, sizeof(c->from), "%s", node_of(b));
-	b->at++;
-	next_chunk(b);
+	end_chunk(b);
 }
 
 static void fetched(struct fm_queue_watch *watch, const struct fm_job_result *result)
@@ -161,29 +169,32 @@ static void opened(struct fm_work *work)
 {
 	struct borrow *b = fm_container_of(work, struct borrow, work);
 
-	if (b->from >= 0) {
+	if (b->from >= 0)
 		fetch(b);
-		return;
-	}
-	b->at++;
-	next_chunk(b);
+	else
+		end_chunk(b);
 }
 
-/* After what failed for another reason than its bytes, the node is asked for no other chunk. */
+/* Whether the node may have other chunks, though one failed: its bytes, or its disk there. */
+static bool may_go_on(const struct borrow *b)
+{
+	return b->err.code == 0 || b->err.code == -EBADMSG || b->err.code == -EIO;
+}
+
 static void next_chunk(struct borrow *b)
 {
 	const struct fm_mending_chunk *c;
 
 	while (b->at < b->o.count && b->o.chunks[b->at].is_mended)
 		b->at++;
-	if (b->at == b->o.count || atomic_load(b->o.is_stopped) ||
-	    (b->err.code < 0 && b->err.code != -EBADMSG)) {
-		if (b->err.code < 0)
-			tried(b, node_of(b), b->err.text);
+	if (b->at == b->o.count || atomic_load(b->o.is_stopped) || !may_go_on(b)) {
+		if (b->first.code < 0)
+			tried(b, node_of(b), b->first.text);
 		b->node++;
 		next_node(b);
 		return;
 	}
+	fm_err_clear(&b->err);
 	c = &b->o.chunks[b->at];
 	b->range = (struct fm_range){ c->bad.offset, c->bad.len };
 	fm_lent_version(&b->o.version, b->path);
@@ -202,6 +213,7 @@ static void held(void *ctx)
 
 	b->at = 0;
 	fm_err_clear(&b->err);
+	fm_err_clear(&b->first);
 	if (fm_afar_look(b->hold, 0, &text) == 0) {
 		next_chunk(b);
 		return;

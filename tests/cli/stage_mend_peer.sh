@@ -55,14 +55,16 @@ ok fmove datasets check set
 grep -q '^corrupt: small .*, mended from n3$' out && grep -q '^corrupt: d/large .*, mended from n2$' out || bad "of two: $(cat out)"
 diff -r right "$data" || bad "it is not mended"
 
-# n3 is damaged at the same place: who was asked is said. One chunk comes, one does not.
-spoil "$data/small" 100
-spoil "$theirs/small" 200
+# n3 is damaged at the first of these places: who was asked is said. The others come.
+spoil "$theirs/d/large" 20
 spoil "$data/d/large" 10
+spoil "$data/d/large" 4200000
+spoil "$data/small" 100
 rm -r "$(store 2)/set"
 fmove datasets check set >out 2>err
-[ $? -eq 5 ] && grep -q '^corrupt: small .* bytes$' out && grep -q '^corrupt: d/large .*, mended from n3$' out || bad "both damaged: $(cat out err)"
-grep -q 'n2: has no copy.*n3: small is damaged there, too; fmove unstage set' err || bad "it says: $(cat err)"
+[ $? -eq 5 ] && grep -qx 'corrupt: d/large at byte 0, 4,194,304 bytes' out && [ "$(grep -c ', mended from n3$' out)" -eq 2 ] ||
+	bad "both damaged: $(cat out err)"
+grep -q 'n2: has no copy.*n3: d/large is damaged there, too; fmove unstage set' err || bad "it says: $(cat err)"
 grep -q n4 err && bad "n4 is not in staging.peers: $(cat err)"
 grep -q 'n3 sent other bytes of a chunk' "$dir/c/n1/log" || bad "the log does not name n3"
 
@@ -100,8 +102,9 @@ start_anew() {
 ready_at_3() {
 	fmove datasets >held && grep -q 'n2:s/set .*n3 ready' held
 }
-spoil "$theirs/small" 200	# right again
-for fault in 1:mend.borrow:1 1:mend.file:2 1:stage.afar:2 3:lent.open:1 3:stage.keeper:2; do
+spoil "$theirs/d/large" 20	# right again, as is this node's
+spoil "$data/d/large" 10
+for fault in 1:mend.borrow:1 1:stage.afar:2 3:lent.open:1; do
 	start_anew "${fault%%:*}" "${fault#*:}"
 	spoil "$data/d/large" 10
 	fmove datasets check set >out 2>err
