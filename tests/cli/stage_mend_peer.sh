@@ -16,10 +16,10 @@ random 5000000 "$(store 2)/file"
 random 5000 "$(store 3)/own/f"
 random 5000 "$(store 1)/mine/f"
 for what in n2:s/set n3:s/own n1:s/mine; do
-	ok settled fmove stage --detach --nodes n1,n3 --pin "$what"
+	ok settled fmove stage --nodes n1,n3 --pin "$what" -- true
 done
-ok at 3 stage --detach n2:s/file
-ok at 4 stage --detach n2:s/set
+ok at 3 stage --pin n2:s/file -- true
+ok at 4 stage --pin n2:s/set -- true
 file=$(fmove stage --pin n2:s/file 2>err) || bad "a file: $(cat err)"
 data=$(echo "$dir"/c/n1/cache/ready/*/set) theirs=$(echo "$dir"/c/n3/cache/ready/*/set)
 cp -r "$data" right
