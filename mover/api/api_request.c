@@ -185,14 +185,14 @@ static int word_take(const struct key *k, const struct fm_json *value, struct fm
 	return 0;
 }
 
-/* Names that begin with a dot are those of the stores by which services of two nodes talk. */
+/* A service of another node would take what it is asked for what this node asks of it. */
 static int store_take(const struct key *k, const struct fm_json *value, struct fm_api_request *r,
 		      struct fm_err *err)
 {
 	const char *text = (const char *)r + k->at;
 	int ret = word_take(k, value, r, err);
 
-	if (ret == 0 && text[0] == '.')
+	if (ret == 0 && strncmp(text, FM_STORE_HIDDEN, strlen(FM_STORE_HIDDEN)) == 0)
 		return fm_err_set(err, -EINVAL, "\"%s\": '%s' is no name of a store", k->name,
 				  text);
 	return ret;

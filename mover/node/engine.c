@@ -397,7 +397,7 @@ void fm_engine_remove_store(struct fm_engine *e, const char *name)
 	if (!ref)
 		return;
 	fm_list_del(&ref->at);
-	e->store_count--;
+	e->store_count -= !ref->store->is_hidden;
 	e->store_changes++;
 	store_unref(ref);
 }
@@ -409,7 +409,7 @@ int fm_engine_set_store(struct fm_engine *e, struct fm_store *store, struct fm_e
 
 	if (!ref)
 		ret = fm_err_sys(err, -ENOMEM, "allocate store %s", store->name);
-	else if (e->store_count >= FM_STORES_MAX &&
+	else if (!store->is_hidden && e->store_count >= FM_STORES_MAX &&
 		 !find_store(e, store->name, strlen(store->name)))
 		ret = fm_err_set(err, -ENOSPC, "store %s: more than %d stores", store->name,
 				 FM_STORES_MAX);
@@ -426,7 +426,7 @@ int fm_engine_set_store(struct fm_engine *e, struct fm_store *store, struct fm_e
 		ref->room_asked_ns = fm_engine_now(e);
 	}
 	fm_list_append(&e->stores, &ref->at);
-	e->store_count++;
+	e->store_count += !store->is_hidden;
 	e->store_changes++;
 	return 0;
 }

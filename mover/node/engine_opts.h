@@ -19,7 +19,7 @@ struct fm_service;
 struct fm_worker;
 
 #define FM_PEERS_MAX 256
-#define FM_STORES_MAX 64
+#define FM_STORES_MAX 64	/* with those that are hidden there may be a few more */
 #define FM_LANES_MAX 16
 #define FM_SERVICES_MAX 16
 /* at which one peer is dialled: that the configuration names, and that it said itself */

@@ -540,6 +540,10 @@ struct fm_store_ops {
 	void (*free)(struct fm_store *s);
 };
 
+/* Names of hidden stores begin so, those of a configuration with no dot. Nodes alone say them: the
+ * API takes none. */
+#define FM_STORE_HIDDEN ".staging"
+
 struct fm_store {
 	const struct fm_store_ops *ops;
 	char name[FM_NAME_LEN_MAX + 1];

@@ -6,8 +6,8 @@
  * here reads ranges of its files as VERSION/PATH; of a dataset that is one file, as VERSION.
  * VERSION is the SHA-256 of its manifest, in lower-case hex. The hold says that this node's rules
  * let that node have the dataset (keeper.h), and that it stays meanwhile; who has none hears of no
- * dataset. No local caller may name the store, here or on the node that reads: the API knows no
- * store whose name begins with a dot.
+ * dataset. No local caller may name the store, here or on the node that reads: the API refuses the
+ * names of hidden stores.
  */
 #ifndef FM_STAGE_LENT_H
 #define FM_STAGE_LENT_H
@@ -15,12 +15,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "mover/store/store.h"
+
 struct fm_cache;
 struct fm_cache_key;
 struct fm_err;
-struct fm_store;
 
-#define FM_LENT_STORE ".staged"
+#define FM_LENT_STORE FM_STORE_HIDDEN ".lent"
 #define FM_LENT_VERSION_LEN 64u		/* characters */
 
 /*

@@ -70,8 +70,8 @@ grep -q 'n3 sent other bytes of a chunk' "$dir/c/n1/log" || bad "the log does no
 
 # No user names what peers read (the API: unit.api).
 version=$(basename "$(dirname "$theirs")")
-no 2 'is not of the form' fmove get "n3:.staged/$version/d/large" got
-at 3 status --json | grep -qF '".staged"' && bad "it is listed"
+no 2 'is not of the form' fmove get "n3:.staging.lent/$version/d/large" got
+at 3 status --json | grep -qF '.lent"' && bad "it is listed"
 
 # Of a store of n3 that n1 may not read any more, n3 gives its copy to n1 no more either.
 own=$(echo "$dir"/c/n1/cache/ready/*/own)
