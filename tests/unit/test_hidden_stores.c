@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* links: fm_node fm_store */
+/* test_hidden_stores - stores of services take no place of those that a configuration has. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mover/node/engine.h"
+#include "mover/node/node.h"
+#include "tests/fm_test.h"
+
+static void keep(struct fm_store *s)
+{
+	(void)s;	/* the test's */
+}
+
+static const struct fm_store_ops ops = {.free = keep};
+static struct fm_store stores[FM_STORES_MAX + 2];
+static struct fm_engine *engine;
+
+static int set_store(unsigned n, bool is_hidden)
+{
+	struct fm_err err;
+
+	stores[n] = (struct fm_store){.ops = &ops, .is_hidden = is_hidden};
+	(void)snprintf(stores[n].name, sizeof(stores[n].name), "%s%u",
+		       is_hidden ? FM_STORE_HIDDEN : "s", n);
+	return fm_engine_set_store(engine, &stores[n], &err);
+}
+
+static void test_places(void)
+{
+	engine = calloc(1, sizeof(*engine));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(engine);
+	fm_list_init(&engine->stores);
+	for (unsigned n = 1; n < FM_STORES_MAX; n++)
+		CU_ASSERT_EQUAL(set_store(n, false), 0);
+	CU_ASSERT_EQUAL(set_store(0, true), 0);
+	CU_ASSERT_EQUAL(set_store(FM_STORES_MAX, false), 0);
+	CU_ASSERT_EQUAL(set_store(FM_STORES_MAX + 1, false), -ENOSPC);
+	CU_ASSERT_EQUAL(set_store(FM_STORES_MAX + 1, true), 0);
+	fm_engine_remove_store(engine, stores[0].name);
+	fm_engine_remove_store(engine, stores[FM_STORES_MAX + 1].name);
+	CU_ASSERT_EQUAL(set_store(FM_STORES_MAX + 1, false), -ENOSPC);
+	fm_engine_remove_store(engine, stores[1].name);
+	CU_ASSERT_EQUAL(set_store(FM_STORES_MAX + 1, false), 0);
+	for (unsigned n = 0; n < FM_STORES_MAX + 2; n++)
+		fm_engine_remove_store(engine, stores[n].name);
+	free(engine);
+}
+
+static const struct fm_test tests[] = {
+	{"a configuration has all its places, whatever stores services have", test_places},
+};
+FM_TEST_MAIN("hidden_stores", tests)
