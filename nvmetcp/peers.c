@@ -15,10 +15,19 @@
 #include "mover/base/json.h"
 #include "mover/base/utf8.h"
 
-/* Room for one more; NULL: no memory. */
+/*
+ * Room for one more; NULL: no memory. Few have no more room than they need, so that a look behind
+ * the last one is found; of the 4,096 that there may be each would move all before it.
+ */
 static void *grow(void *array, unsigned count, size_t size)
 {
-	return FM_FAULT("peers.grow") ? NULL : reallocarray(array, count + 1, size);
+	const unsigned exact = 16;
+
+	if (FM_FAULT("peers.grow"))
+		return NULL;
+	if (count > exact && (count & (count - 1)) != 0)
+		return array;
+	return reallocarray(array, count < exact ? count + 1 : 2 * count, size);
 }
 
 static int take_text(const struct fm_json *from, const char *key, size_t least, char *to,
