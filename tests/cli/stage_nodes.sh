@@ -10,7 +10,7 @@ up 3
 source=$(store 2)/set
 mkdir -p "$source/d/empty"
 for i in $(seq 50); do random 3000 "$source/d/f$i"; done
-random 100000000 "$source/large"
+random 40000000 "$source/large"
 truncate -s 9000000 "$source/holes"
 ln -s d/f1 "$source/link"
 ln "$source/d/f2" "$source/hard"
@@ -120,8 +120,8 @@ reachable 3
 ok fmove stage --nodes n3 n2:s/both
 
 # One whose cache is too small drops out, and the others finish.
-random 100000000 "$source/larger"
-sed -i 's/size = "3GiB"/size = "150MiB"/' "$dir/c/n3/fmove.conf"
+random 40000000 "$source/larger"
+sed -i 's/size = "3GiB"/size = "60MiB"/' "$dir/c/n3/fmove.conf"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
 "$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start with a small cache"
 reachable 3
@@ -131,7 +131,7 @@ grep -q '"node":"n3","state":"failed".*"error":{"code":"ENOSPC"' out || bad "the
 diff -r --no-dereference "$source" "$(grep -o '{"node":"n1",[^}]*}' out >row; json path row)" || bad "n1 beside a small cache"
 
 # One that does not let us takes no part.
-sed -i 's/peers = \[ "\*" \]/peers = [ "n2" ]/; s/size = "150MiB"/size = "3GiB"/' "$dir/c/n3/fmove.conf"
+sed -i 's/peers = \[ "\*" \]/peers = [ "n2" ]/; s/size = "60MiB"/size = "3GiB"/' "$dir/c/n3/fmove.conf"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
 "$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start with a peer less"
 reachable 3

@@ -20,8 +20,8 @@ share() {
 new_set() {
 	mkdir -p "$(store 1)/$1"
 	for i in $(seq 20); do random 3000 "$(store 1)/$1/f$i"; done
-	random 140000000 "$(store 1)/$1/large"
-	bytes=$((140000000 + 20 * 3000))
+	random 40000000 "$(store 1)/$1/large"
+	bytes=$((40000000 + 20 * 3000))
 }
 
 # n4 may have made the files before it was refused, but none of their bytes is there.
