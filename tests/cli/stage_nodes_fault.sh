@@ -11,7 +11,7 @@ up 2
 source=$(store 2)/set
 mkdir -p "$source/d"
 for i in $(seq 20); do random 3000 "$source/d/f$i"; done
-random 40000000 "$source/large"
+random 70000000 "$source/large"
 ln -s d/f1 "$source/link"
 
 restart() {
