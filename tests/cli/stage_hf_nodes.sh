@@ -5,6 +5,7 @@
 #         huggingface_hub reads it, whose real code does so where it is installed (hf_offline.py).
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
+. "$(dirname "$0")/liar_lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "400MiB"; grace = "0s"; peers = [ "*" ]; settle = "100ms"; };'
 export FM_CLUSTER_STORE='layout = "hf";'
 up 3
@@ -228,26 +229,15 @@ for i in 1 2 3; do
 done
 
 # A peer that says which commit a branch is does not lead it there: the source is asked. What is so at the source appears.
-key=$(fmove keygen liar.key)
-for i in 1 2 3; do
-	sed -i "s|^peers = (\$|&\\n\\t{ name = \"h1\"; address = \"127.0.0.1:1\"; key = \"$key\"; },|" "$dir/c/n$i/fmove.conf"
-	take_over "$i"
-done
+know_liar
 reachable 2
 reachable 3
 printf %s "$one" >"$from/refs/known"
-port=$(sed -n 's/.*listen = ".*:\([0-9]*\)";/\1/p' "$dir/c/n3/fmove.conf")
-timeout $HANG_S hostile_peer --key liar.key --name h1 --listen "127.0.0.1:0" --to "$port" \
-	--to-key "$(fmove keygen --show "$dir/c/n3/node.key")" --lie show --seconds 2 >liar 2>&1 &
-liar=$!
-hears() {
-	fmove --socket "$dir/c/n3/fmoved.sock" status --json | grep -q '"name":"h1",[^}]*"connected":true'
-}
-await hears || bad "n3 has no connection to the liar: $(<liar)"
+liar 3 show "models--org--m@$one" 2
 ok fmove stage --nodes n3 "hf:org/m@$one"
-wait $liar || bad "the liar ended: $(<liar)"
+lied show
 refs=$dir/c/n3/cache/hf/hub/models--org--m/refs
-await test -e "$refs/known" || bad "n3 did not hear the liar: $(<liar)"
+await test -e "$refs/known" || bad "n3 did not hear the liar"
 [ "$(<"$refs/known")" = "$one" ] && [ "$(<"$refs/main")" = "$two" ] || bad "n3: refs were led elsewhere"
 [ ! -e "$refs/made-up" ] && [ ! -e "$refs/made" ] || bad "n3: refs of nothing"
 has 3 2 m "$two" main

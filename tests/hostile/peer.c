@@ -5,7 +5,7 @@
  *   hostile_peer --key FILE --name NAME --listen ADDRESS:PORT [--host ADDRESS] --to PORT --to-key
  * KEY [--seed N]
  * [--messages N]
- * [--seconds N] [--lie NAME] [--version N]
+ * [--seconds N] [--lie NAME [--of PATH]] [--version N]
  *
  * It speaks the protocol well enough to get everywhere (control connections, data connections with
  * the tokens it was given, puts of files and trees that the daemon publishes), and at every step
@@ -15,7 +15,10 @@
  * it knocks as a stranger: bytes that are no protocol.
  *
  * With --lie it does nothing wrong but what lies.c says of staging runs, and its seconds begin when
- * it has heard of one. --version: it greets as one that speaks only this version of the protocol.
+ * it has heard of one; with --of of one whose source has this path, and it says nothing of others.
+ * "is connected" is its first line then, when the daemon has a session with it: what is staged
+ * from there on it hears of. --version: it greets as one that speaks only this version of the
+ * protocol.
  *
  * It ends after so many messages or seconds, without a word, and prints what it did. What becomes
  * of the daemon, hostile.sh judges. Chances come from the seed; what they meet at the daemon does
@@ -296,6 +299,17 @@ static void say_addrs(struct talk *t)
 	talk_say(t, &m);
 }
 
+/* The daemon says its addresses first of all when a session is there. One that lies may lose it
+ * again at once, so whoever asks the daemon may never see it. */
+static void tell_connected(struct peer *p)
+{
+	if (!p->lie || p->is_told)
+		return;
+	p->is_told = true;
+	(void)printf("%s: is connected\n", p->name);
+	(void)fflush(stdout);
+}
+
 static void hear_resume(struct talk *t, const struct fm_wire_msg *in)
 {
 	t->peer->counts.resumed++;
@@ -322,6 +336,7 @@ static void hear(struct talk *t, const struct fm_wire_msg *in)
 		give_tokens(t, in->tokens.count);
 		break;
 	case FM_WIRE_ADDRS:
+		tell_connected(t->peer);
 		say_addrs(t);
 		ask_tokens(t);
 		break;
@@ -523,7 +538,7 @@ static void parse(int argc, char **argv, struct peer *p, struct options *opts)
 		{ "host", 1, NULL, 'h' },
 		{ "to", 1, NULL, 't' },	    {"to-key", 1, NULL, 'K'},  {"seed", 1, NULL, 's'},
 		{"messages", 1, NULL, 'm'}, {"seconds", 1, NULL, 'S'}, {"lie", 1, NULL, 'L'},
-		{"version", 1, NULL, 'v'},
+		{"version", 1, NULL, 'v'},  {"of", 1, NULL, 'o'},
 		{NULL, 0, NULL, 0},
 	};
 	int c;
@@ -562,6 +577,9 @@ static void parse(int argc, char **argv, struct peer *p, struct options *opts)
 			p->lie = lie_find(optarg);
 			if (!p->lie)
 				die("there is no such lie");
+			break;
+		case 'o':
+			p->of = optarg;
 			break;
 		case 'S':
 			opts->seconds = number(optarg);

@@ -112,6 +112,8 @@ struct peer {
 	const char *name;
 	uint16_t version;	 /* of the protocol, that it says it speaks */
 	const struct lie *lie;	 /* what it does, and nothing else; NULL: anything */
+	const char *of;		 /* of runs whose source has this path; NULL: of all */
+	bool is_told;		 /* that it is connected */
 	unsigned ticks;		 /* how often it told it */
 	uint64_t lie_ns;	 /* so long, from when it first heard of a run */
 	uint64_t messages_max, until_ns;

@@ -334,7 +334,8 @@ void stage_hear(struct talk *t, const struct fm_wire_stage *in)
 	if (in->kind == FM_WIRE_STAGE_RUN && r)
 		hear_run(p, r, in);
 	if (in->kind != FM_WIRE_STAGE_ABOUT || r ||
-	    fm_stage_about_decode(in->body, in->len, &a) < 0)
+	    fm_stage_about_decode(in->body, in->len, &a) < 0 ||
+	    (p->of && strcmp(a.path, p->of) != 0))
 		return;
 	(void)add_run(p, &a);
 	p->counts.runs++;
