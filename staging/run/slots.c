@@ -186,14 +186,17 @@ static void lease_settle(struct fm_run *run, struct slot *s)
 
 /*
  * Whether to offer it again: to others if none of those who were asked takes it and a lease waits
- * for that; and if who is to pass it on is slow to take it, until all were asked.
+ * for that; and if who is to pass it on is slow to take it, until all were asked. Others get it
+ * from the disk when it is written, so that is waited for, but not for a disk that takes longer
+ * than they would.
  */
 static bool is_to_offer(struct fm_run *run, const struct slot *s)
 {
 	bool is_leased = fm_run_lease_of(run, (int)fm_run_slot_number(run, s)) != NULL;
+	bool is_soon_on_disk = s->is_writing && run->now_ns < s->write_ns + run->times->send;
 	uint64_t wait = s->sending ? run->times->send : run->times->offer;
 
-	return s->use == SLOT_HELD && !s->is_writing && s->root == run->self &&
+	return s->use == SLOT_HELD && !is_soon_on_disk && s->root == run->self &&
 	       (is_leased || (s->sending && s->offers <= OFFERS_IN_TURN)) &&
 	       run->now_ns >= s->since_ns + wait;
 }

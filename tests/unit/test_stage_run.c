@@ -1013,6 +1013,49 @@ static void test_offer_beside_slow(void)
 	fm_run_free(run);
 }
 
+/* Goal: what a sink read and the first in turn does not take goes to others from the disk when it
+ * is written; if the disk does not answer, from memory. */
+static void test_offer_beside_own_disk(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+
+	fm_run_tick(run, 0);
+	know(run, 0);
+	know(run, 2);
+	know(run, 3);
+	(void)read_for(run, 6, 0xd);
+	CU_ASSERT_EQUAL(written, 1);
+	say(run, 0, FM_RUN_PASS, 6);
+	for (unsigned i = 1; i < 5; i++)
+		fm_run_tick(run, i * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 1);
+	fm_run_tick(run, 5 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_OFFER], 2);
+	CU_ASSERT_EQUAL(last_hop[FM_RUN_OFFER], 2);
+	fm_run_free(run);
+}
+
+/* Goal: who reports over a node that ends its run, and begins another one, reports all anew: what
+ * was on its way over it is lost. */
+static void test_report_over_who_begins_anew(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 1 << 2);
+	struct fm_run_msg links = {.type = FM_RUN_LINKS, .from = 2, .to = 1, .nodes = 3};
+
+	fm_run_message(run, 2, &links);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_JOIN].to, 0);
+	fm_run_peer_lost(run, 2);
+	fm_run_peer_up(run, 2);
+	fm_run_message(run, 2, &links);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 2);
+	CU_ASSERT_EQUAL(last[FM_RUN_JOIN].to, 0);
+	CU_ASSERT_EQUAL(last[FM_RUN_PAGE_OF].to, 0);
+	CU_ASSERT_EQUAL(last[FM_RUN_PAGE_OF].join, last[FM_RUN_JOIN].join);
+	CU_ASSERT_TRUE(last[FM_RUN_PAGE_OF].page.is_last);
+	fm_run_free(run);
+}
+
 /* Goal: who reads for others sends one extent after the other; beside one that takes long, and to
  * one to which the last took long, it sends at once. */
 static void test_one_after_the_other(void)
@@ -1757,6 +1800,8 @@ static const struct fm_test tests[] = {
 	{"an offer to all", test_offer_to_all},
 	{"an offer of one who dropped out", test_offer_of_dropped},
 	{"an offer beside one who is slow", test_offer_beside_slow},
+	{"an offer beside a disk of its own that hangs", test_offer_beside_own_disk},
+	{"a report over a node that begins anew", test_report_over_who_begins_anew},
 	{"one extent after the other", test_one_after_the_other},
 	{"reads when all have reported", test_settled},
 	{"orders for who has no source", test_orders_without_source},
