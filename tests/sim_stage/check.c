@@ -41,6 +41,16 @@ void check_publish(unsigned node)
 	}
 }
 
+/*
+ * Reports that may be asked for again where nothing went wrong. What is on its way over a node that
+ * ends its run and begins another one is lost: here its peers do not hear of that. The service's
+ * do, and report anew (unit.stage_run); so what that costs here, 3 s, is not looked at.
+ */
+static unsigned asked_again_max(void)
+{
+	return sim.is_even ? 0 : sim.node_count;
+}
+
 /* Nothing is held behind the end where nothing went wrong. */
 void check_end(unsigned node, int code)
 {
@@ -54,7 +64,7 @@ void check_end(unsigned node, int code)
 	if (show.leases > 0 || show.uploads > 0 || show.leases_given > 0)
 		sim_violate("n%u ends with %u leases, %u uploads, %u leases given", node,
 			    show.leases, show.uploads, show.leases_given);
-	if (show.revoked + show.forgotten + show.resynced > 0)
+	if (show.revoked + show.forgotten > 0 || show.resynced > asked_again_max())
 		sim_violate("nothing went wrong, and n%u revoked %u leases, forgot %u members, "
 			    "asked %u again",
 			    node, show.revoked, show.forgotten, show.resynced);
@@ -155,15 +165,30 @@ static void check_hung(void)
 	}
 }
 
-/* Who lies is in nobody's way for long: what cannot be had from it is read. */
+static bool is_liar_ready(void)
+{
+	for (unsigned n = 0; n < sim.node_count; n++)
+		if (sim.node[n].lie != LIE_NONE && sim.node[n].lies_ready)
+			return true;
+	return false;
+}
+
+/*
+ * Who lies is in nobody's way for long: what cannot be had from it is read. But if it says that it
+ * is READY, with other bytes than others that are: nobody gets either (staging/run), and who asks
+ * then hears so.
+ */
 static void check_liar(void)
 {
+	bool may_tear = is_liar_ready();
 	double most = 100 + 3.0 * sim.extent_count;
 
 	for (unsigned n = 0; n < sim.node_count; n++) {
 		const struct node *node = &sim.node[n];
 		double took = (double)(node->ready_ns - node->asked_ns) / (double)S;
 
+		if (may_tear && node->was_torn)
+			continue;
 		if (node->is_asked && node->is_ready && took > most)
 			sim_violate("n%u took %.0f s beside one who lies; %.0f s would do", n,
 				    took, most);

@@ -114,6 +114,7 @@ struct node {
 	bool is_ready;			/* on disk */
 	uint64_t asked_ns, ready_ns;	/* asked_ns: by the first request that names it */
 	bool has_ended;
+	bool was_torn;			/* a run of it ended with -EBADMSG: two contents */
 	int code;
 	unsigned disk_room;		/* extents */
 	double slow_disk, slow_net, slow_read;

@@ -595,6 +595,7 @@ static void world_end(void *ctx, int code, uint64_t missing)
 	sim_trace("n%u: over, code %d", (unsigned)(n - sim.node), code);
 	check_end((unsigned)(n - sim.node), code);
 	n->is_over = n->has_ended = true;
+	n->was_torn = n->was_torn || code == -EBADMSG;
 	if (show.place != FM_RUN_PASSIVE) /* it wanted nothing */
 		n->code = code;
 }
