@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * rules - the questions that decisions are made of, each in one place. They change nothing.
- * tests/sim_stage answers each of them wrongly, one at a time, and must find out.
+ * tests/sim_stage answers most of them wrongly, one at a time, and must find out; unit.stage_run
+ * has the others.
  */
 #include "staging/run/run_priv.h"
 

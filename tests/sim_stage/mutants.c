@@ -34,7 +34,6 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_WRITE_FOREVER] = "write_forever",
 	[MUTANT_LATE_AGAIN] = "late_again",
 	[MUTANT_BELIEVED] = "believed",
-	[MUTANT_OFFERED] = "offered",
 };
 
 bool mutant_choose(const char *name)
@@ -73,8 +72,6 @@ WRAP(bool, fm_run_is_overdue, (const struct fm_run *run, const struct seat_lease
      MUTANT_LEASE_FOREVER, false)
 WRAP(bool, fm_run_is_being_written, (const struct fm_run *run, const struct slot *s), (run, s),
      MUTANT_WRITE_FOREVER, s->use == SLOT_HELD && s->is_writing)
-WRAP(bool, fm_run_may_offer, (const struct fm_run *run, unsigned peer), (run, peer),
-     MUTANT_OFFERED, true)
 WRAP(bool, fm_run_is_late, (const struct seat *seat), (seat), MUTANT_LATE_AGAIN, false)
 WRAP(bool, fm_run_is_silent, (const struct fm_run *run, const struct seat *seat), (run, seat),
      MUTANT_NEVER_SILENT, false)

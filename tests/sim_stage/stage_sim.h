@@ -215,7 +215,6 @@ enum mutant {
 	MUTANT_WRITE_FOREVER,		/* a write that hangs is waited for */
 	MUTANT_LATE_AGAIN,		/* whose lease took too long is asked again first */
 	MUTANT_BELIEVED,		/* who does not have what it said is still believed */
-	MUTANT_OFFERED,			/* who offers what does not come offers as much as others */
 	MUTANTS,
 };
 
