@@ -473,7 +473,12 @@ static void on_have(struct fm_run *run, const struct fm_run_msg *msg)
 	struct seat *seat = &co->seat[msg->from];
 	const struct seat_lease *l = lease_of(seat->lease, msg->extent);
 	bool was_held = co->holders[msg->extent] != 0;
+	bool is_other = fm_run_is_conflict(co, msg->extent, msg->crc);
 
+	/* who is READY writes nothing more, so it never has other bytes than it reported */
+	if (is_other && seat->is_whole && seat->state.place == FM_RUN_READY &&
+	    !(co->holders[msg->extent] & bit(msg->from)))
+		count_wrong(co, msg->from, 1, 0);
 	if (note_have(run, msg->from, msg->extent, msg->crc, l && l->is_read))
 		co->progress_ns = run->now_ns;
 	note_fetch(co, seat, msg->extent, true);

@@ -838,6 +838,39 @@ static void test_two_contents(void)
 	CU_ASSERT_EQUAL(end_beside_two_contents(FM_RUN_PASSIVE), 0);
 }
 
+static void say_have(struct fm_run *run, unsigned node, uint32_t crc)
+{
+	struct fm_run_msg msg = {.type = FM_RUN_HAVE, .from = (uint8_t)node, .join = 5,
+				 .extent = 7, .crc = crc};
+
+	fm_run_message(run, node, &msg);
+}
+
+/* Goal: who is READY and has other bytes each time is believed no more. Method: 1 is, and what 2
+ * has of the extent goes each time, until then. */
+static void test_ready_that_changes(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_SINK, 0xe);
+	struct fm_run_state ready = {.place = FM_RUN_READY, .up = 0xf};
+	struct fm_run_msg lost = {.type = FM_RUN_LOST, .from = 1, .join = 5, .extent = 7};
+
+	fm_run_tick(run, 0);
+	report(run, 1, ready, 0, 300);
+	report(run, 2, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0xf, .have_count = 300}, 9,
+	       300);
+	for (uint32_t i = 0; i < 4; i++) {
+		CU_ASSERT_EQUAL(run->coordinator.distrusted & bit(1), 0);
+		say_have(run, 1, 100 + i);
+		fm_run_message(run, 1, &lost);
+		say_have(run, 2, 9);
+	}
+	CU_ASSERT_TRUE((run->coordinator.distrusted & bit(1)) != 0);
+	say_have(run, 1, 200);
+	CU_ASSERT_EQUAL(run->coordinator.crc[7], 9);
+	CU_ASSERT_EQUAL(run->coordinator.holders[7], bit(2));
+	fm_run_free(run);
+}
+
 /* Goal: the lease of a carrier is taken back when all who want the extent got it elsewhere. */
 static void test_lease_needless(void)
 {
@@ -1795,6 +1828,7 @@ static const struct fm_test tests[] = {
 	{"a read that waits and is revoked", test_wait_revoked},
 	{"a carry goes before reads", test_carry_before_reads},
 	{"a carry of what hangs", test_carry_of_what_hangs},
+	{"who is READY with other bytes each time", test_ready_that_changes},
 	{"a carry that nobody needs", test_carry_needless},
 	{"a slow server is last", test_slow_server_is_last},
 	{"an offer to all", test_offer_to_all},
