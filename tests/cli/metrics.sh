@@ -2,7 +2,7 @@
 # Goal:   what fmoved counts is served for Prometheus while files move, in both formats; slow and senseless clients keep nobody out and cost
 #         the daemon nothing; a port that is taken is said at the start.
 # Method: a cluster with metrics, scraped with a client of python3; its own page of the manual, the dashboard and the rules name what is served;
-#         Debian's promtool and Prometheus where they are installed.
+#         Debian's promtool and Prometheus where they can be had.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/metrics_lib.sh"
 need_scraper
@@ -220,7 +220,7 @@ start_again n2
 
 # --- as Debian's Prometheus sees it ---
 
-command -v promtool >/dev/null || { [ $fails -gt 0 ] || skip "all but promtool and Prometheus: Debian's package prometheus is not installed"; exit; }
+find_prometheus || { [ $fails -gt 0 ] || skip "all but promtool and Prometheus: ${why#SKIP: }"; exit; }
 promtool check rules "$shipped/fmove.rules.yml" >out 2>&1 || bad "the rules: $(cat out)"
 promtool test rules "$shipped/fmove.rules.test.yml" >out 2>&1 || bad "the rules: $(cat out)"
 for alert in $(sed -n 's/.*- alert: //p' "$shipped/fmove.rules.yml"); do

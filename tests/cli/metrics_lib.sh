@@ -5,6 +5,11 @@ need_scraper() {
 	command -v python3 >/dev/null || skip "needs python3"
 }
 
+# find_prometheus: finds promtool and prometheus in PATH from then on, or says in $why why it does not.
+find_prometheus() {
+	why=$("$FM_SOURCE/tests/prometheus") && PATH+=:$why
+}
+
 # get [HEADER] [PATH]: the answer at $port, which may be the path of a UNIX socket; its headers in `headers`.
 get() {
 	python3 - "$port" "${1:-}" "${2:-/metrics}" <<-'P'

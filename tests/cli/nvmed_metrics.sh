@@ -66,7 +66,7 @@ done
 since=$(value 'fmove_volume_changed_timestamp_seconds{volume="data"}' page)
 [ "${since%.*}" -gt $(($(date +%s) - 3600)) ] || bad "it changed at $since"
 is_paged page FMOVE-NVMED
-! command -v promtool >/dev/null || promtool check metrics <page >out 2>&1 || bad "promtool: $(cat out)"
+! find_prometheus || promtool check metrics <page >out 2>&1 || bad "promtool: $(cat out)"
 get 'application/openmetrics-text; version=1.0.0' >open && [ "$(tail -n 1 open)" = '# EOF' ] || bad "OpenMetrics: $(cat headers)"
 fmove nvme down data >out 2>&1 || bad "down: $(cat out)"
 await is_value 'fmove_volume_as_wanted{volume="data"}' 1 || bad "down: $(cat page log)"
