@@ -30,6 +30,8 @@ mkdir -p "$root"
 mmdebstrap --quiet --variant=minbase --include=make "$suite" "$root" http://deb.debian.org/debian || skip "no $suite to be had"
 mkdir "$root/root/fmove"
 git -C "$top" ls-files -z | tar -C "$top" -c --null -T - | tar -C "$root/root/fmove" -x
+# Its root is a mount, as that of any system: unshare(1) and ip-netns(8), which give tests networks of their own, change how mounts below "/" spread.
+mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount -t sysfs sys "$root/sys"
 mount --rbind /dev "$root/dev"
@@ -39,6 +41,6 @@ for target in "${targets[@]}"; do
 	env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 ${JOBS:+"JOBS=$JOBS"} \
 		chroot "$root" make -C /root/fmove "$target" </dev/null || { echo "FAIL: make $target in a bare $suite"; exit 1; }
 done
-umount -l "$root/run" "$root/dev" "$root/sys" "$root/proc"
+umount -l "$root/run" "$root/dev" "$root/sys" "$root/proc" "$root"
 rm -rf --one-file-system "$root"
 echo "in all: a bare $suite passes make ${targets[*]}"
