@@ -83,9 +83,10 @@ done
 fmove status --json | grep -q '"connected":true' || bad "its session ended, so this was another end: $(cat err)"
 [ $got -eq 3 ] || [ $got -eq 4 ] || bad "a transfer that hangs: status $got"
 [ "$(wc -l <err)" -eq 1 ] || bad "not told once: $(cat err)"
-# The daemon ends it itself if n2 was asked for its slots just then and kept them, after 30 s.
-grep -Eq 'bench: tcp [a-z]* n2: n2: no (data connection is left, or it gave the transfer up|connection for the data)' err ||
-	grep -q 'bench: tcp [a-z]* n2: n2: a transfer that should take 0.5 s was not done after 40 s, and nothing says why.*"fmove status" and the log there; if no transfer goes on, restart it' err ||
+# The daemon ends it itself if n2 was asked for its slots just then and kept them, after 30 s. On a busy machine what hangs may be the part with
+# one connection, which is named then.
+grep -Eq 'bench: tcp [a-z]* n2[^:]*: n2: no (data connection is left, or it gave the transfer up|connection for the data)' err ||
+	grep -q 'bench: tcp [a-z]* n2[^:]*: n2: a transfer that should take 0.5 s was not done after 40 s, and nothing says why.*"fmove status" and the log there; if no transfer goes on, restart it' err ||
 	bad "it does not say what hangs, or no next step: $(cat err)"
 grep -q '"invalid":\[[^]]*"failed"\]' out || bad "the path is not said to have failed: $(head -c 1000 out)"
 go_on
