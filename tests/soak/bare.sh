@@ -28,18 +28,19 @@ fi
 rm -rf --one-file-system "$root"
 mkdir -p "$root"
 mmdebstrap --quiet --variant=minbase --include=make "$suite" "$root" http://deb.debian.org/debian || skip "no $suite to be had"
-mkdir "$root/root/fmove"
-git -C "$top" ls-files -z | tar -C "$top" -c --null -T - | tar -C "$root/root/fmove" -x
+# Not in /root, which only root may enter: in some tests other users start what was built.
+mkdir "$root/srv/fmove"
+git -C "$top" ls-files -z | tar -C "$top" -c --null -T - | tar -C "$root/srv/fmove" -x
 # Its root is a mount, as that of any system: unshare(1) and ip-netns(8), which give tests networks of their own, change how mounts below "/" spread.
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
-mount -t sysfs sys "$root/sys"
+mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/run"
 for target in "${targets[@]}"; do
 	echo "bare: make $target in $suite"
 	env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 ${JOBS:+"JOBS=$JOBS"} \
-		chroot "$root" make -C /root/fmove "$target" </dev/null || { echo "FAIL: make $target in a bare $suite"; exit 1; }
+		chroot "$root" make -C /srv/fmove "$target" </dev/null || { echo "FAIL: make $target in a bare $suite"; exit 1; }
 done
 umount -l "$root/run" "$root/dev" "$root/sys" "$root/proc" "$root"
 rm -rf --one-file-system "$root"
