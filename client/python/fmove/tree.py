@@ -229,8 +229,8 @@ def _library() -> Any:
     # Else ctypes would cut pointers to 32 bits.
     lib.fmove_connect.argtypes = [c.c_char_p, c.POINTER(c.c_void_p), c.POINTER(CError)]
     lib.fmove_close.argtypes = [c.c_void_p]
-    lib.fmove_put_tree.argtypes = [c.c_void_p, c.c_int] + [c.c_void_p] * 5
-    lib.fmove_get_tree.argtypes = [c.c_void_p, c.c_int, c.c_char_p] + [c.c_void_p] * 5
+    lib.fmove_put_tree.argtypes = [c.c_void_p, c.c_int, *[c.c_void_p] * 5]
+    lib.fmove_get_tree.argtypes = [c.c_void_p, c.c_int, c.c_char_p, *[c.c_void_p] * 5]
     return lib
 
 
