@@ -85,6 +85,12 @@ static uint64_t zeros_of(const uint8_t *buf, uint32_t len)
 	return zeros;
 }
 
+struct fm_stage_chunk fm_stage_chunk_of(const uint8_t *buf, uint32_t len)
+{
+	return (struct fm_stage_chunk){ .crc = fm_crc32c(0, buf, len),
+					.zeros = zeros_of(buf, len) };
+}
+
 /*
  * Whether the file has no data in this range, so that it reads as zeros. False where the file
  * system cannot tell.
@@ -138,7 +144,6 @@ int fm_stage_chunk_read(const struct fm_reading *r, uint64_t n, uint8_t *buf,
 		ret = read_bytes(r->fd, buf, len, offset);
 	if (ret < 0)
 		return ret;
-	out->crc = fm_crc32c(0, buf, len);
-	out->zeros = zeros_of(buf, len);
+	*out = fm_stage_chunk_of(buf, len);
 	return 0;
 }

@@ -37,4 +37,7 @@ void fm_stage_chunk_buf_free(uint8_t *buf);	/* NULL is allowed */
 int fm_stage_chunk_read(const struct fm_reading *r, uint64_t n, uint8_t *buf,
 			struct fm_stage_chunk *out);
 
+/* What a manifest says of these bytes of one: at least one of them, FM_STAGE_CHUNK at most. */
+struct fm_stage_chunk fm_stage_chunk_of(const uint8_t *buf, uint32_t len);
+
 #endif

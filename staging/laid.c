@@ -32,15 +32,20 @@
 struct piece {
 	char path[FM_TREE_PATH_MAX + 1];
 	uint64_t size, offset, len;
+	uint64_t begin;			/* in the extent */
+	uint64_t chunks_at;		/* in the manifest: of the file */
 	int64_t mtime_ns;
 };
 
+struct pieces;
+
 /* chunk: of a thread's own; NULL unless the source is read. */
-typedef int piece_fn(int root, const struct piece *p, uint8_t *at, uint8_t *chunk);
+typedef int piece_fn(struct pieces *all, const struct piece *p, uint8_t *at, uint8_t *chunk);
 
 /* What the threads share that work on one extent. */
 struct pieces {
-	int root;
+	int manifest;
+	int root;			/* -1: only the manifest is worked on */
 	uint8_t *buf;
 	piece_fn *fn;
 	uint8_t *chunk;			/* of the first thread; NULL: no thread needs one */
@@ -49,6 +54,8 @@ struct pieces {
 	struct fm_stage_extent x;
 	uint32_t left;			/* files that nobody has taken */
 	uint64_t done;			/* bytes of those that were taken */
+	bool is_filling;		/* the draft, with what is written */
+	uint32_t crc;			/* of the extent: what the pieces contribute */
 	int ret;			/* the first that went wrong */
 };
 
@@ -74,6 +81,8 @@ static int next_piece(struct pieces *all, struct piece *p)
 	p->size = e.size;
 	p->mtime_ns = e.mtime_ns;
 	p->offset = x->offset;
+	p->begin = all->done;
+	p->chunks_at = fm_stage_reader_chunks_at(all->r);
 	p->len = e.size >= FM_STAGE_EXTENT ? x->bytes : e.size;
 	return p->len > x->bytes - all->done ? -EBADMSG : 0;
 }
@@ -115,7 +124,7 @@ static void work_on_pieces(void *ctx, unsigned n)
 	if (all->chunk && n > 0 && !own)
 		return;
 	while (take_piece(all, &p, &at))
-		note(all, all->fn(all->root, &p, at, n > 0 ? own : all->chunk));
+		note(all, all->fn(all, &p, at, n > 0 ? own : all->chunk));
 	fm_stage_chunk_buf_free(own);
 }
 
@@ -133,9 +142,9 @@ static int each_of(struct pieces *all)
 	return all->ret;
 }
 
-static int each_piece(int manifest, uint32_t n, struct pieces *all)
+static int each_piece(uint32_t n, struct pieces *all)
 {
-	int ret = fm_stage_reader_new(manifest, &all->r);
+	int ret = fm_stage_reader_new(all->manifest, &all->r);
 
 	if (ret < 0)
 		return ret;
@@ -148,8 +157,17 @@ static int each_piece(int manifest, uint32_t n, struct pieces *all)
 
 /* ---- reading ---- */
 
-static int read_chunks(struct fm_reading *r, const struct piece *p, uint8_t *at, uint8_t *chunk)
+static void contribute(struct pieces *all, uint32_t crc)
 {
+	pthread_mutex_lock(&all->lock);
+	all->crc ^= crc;
+	pthread_mutex_unlock(&all->lock);
+}
+
+static int read_chunks(struct pieces *all, struct fm_reading *r, const struct piece *p, uint8_t *at,
+		       uint8_t *chunk)
+{
+	uint32_t crc = 0;
 	int ret = 0;
 
 	for (uint64_t done = 0; ret == 0 && done < p->len;) {
@@ -158,17 +176,20 @@ static int read_chunks(struct fm_reading *r, const struct piece *p, uint8_t *at,
 		struct fm_stage_chunk c;
 
 		ret = fm_stage_chunk_read(r, n, chunk, &c);
-		if (ret == 0)
+		if (ret == 0) {
 			memcpy(at + done, chunk, len);
+			crc ^= fm_crc32c_part(c.crc, p->begin + done, len);
+		}
 		done += len;
 	}
+	contribute(all, crc);
 	return ret < 0 ? ret : fm_reading_check(r);
 }
 
-static int read_source(int root, const struct piece *p, uint8_t *at, uint8_t *chunk)
+static int read_source(struct pieces *all, const struct piece *p, uint8_t *at, uint8_t *chunk)
 {
 	struct fm_reading *r;
-	int ret = fm_stage_chunk_open_path(root, p->path, &r);
+	int ret = fm_stage_chunk_open_path(all->root, p->path, &r);
 
 	if (ret < 0)
 		return ret == -ENOENT || ret == -ELOOP ? -ESTALE : ret;
@@ -176,22 +197,27 @@ static int read_source(int root, const struct piece *p, uint8_t *at, uint8_t *ch
 		fm_reading_put(r);
 		return -ESTALE;
 	}
-	ret = read_chunks(r, p, at, chunk);
+	ret = read_chunks(all, r, p, at, chunk);
 	fm_reading_put(r);
 	return ret;
 }
 
-int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf, uint8_t *chunk)
+int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf, uint8_t *chunk,
+				uint32_t *crc)
 {
-	struct pieces all = { .root = root, .buf = buf, .fn = read_source, .chunk = chunk };
+	struct pieces all = { .manifest = manifest, .root = root, .buf = buf, .fn = read_source,
+			      .chunk = chunk };
+	int ret = each_piece(n, &all);
 
-	return each_piece(manifest, n, &all);
+	*crc = fm_crc32c_whole(all.crc, all.done);
+	return ret;
 }
 
-static int read_laid(int root, const struct piece *p, uint8_t *at, uint8_t *chunk)
+static int read_laid(struct pieces *all, const struct piece *p, uint8_t *at, uint8_t *chunk)
 {
 	/* A pipe that somebody put in its place must not keep us. */
-	int fd = fm_call_open_below(root, p->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, INSIDE);
+	int fd = fm_call_open_below(all->root, p->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0,
+				    INSIDE);
 	int64_t n;
 
 	(void)chunk;
@@ -208,9 +234,9 @@ static int read_laid(int root, const struct piece *p, uint8_t *at, uint8_t *chun
 
 int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf)
 {
-	struct pieces all = { .root = root, .buf = buf, .fn = read_laid };
+	struct pieces all = { .manifest = manifest, .root = root, .buf = buf, .fn = read_laid };
 
-	return each_piece(manifest, n, &all);
+	return each_piece(n, &all);
 }
 
 /* ---- writing ---- */
@@ -269,26 +295,73 @@ static int let_go(int fd, const struct piece *p)
 	return ret;
 }
 
-static int write_laid(int root, const struct piece *p, uint8_t *at, uint8_t *chunk)
+static int fill_chunks(struct pieces *all, const struct piece *p, uint8_t *at, uint8_t *chunk)
 {
-	int fd = FM_FAULT("stage.laid_write")
-			 ? -EIO
-			 : fm_call_open_below(root, p->path, O_WRONLY | O_NOFOLLOW, 0, INSIDE);
-	int ret = fd < 0 ? fd : write_runs(fd, p, at);
+	uint32_t crc = 0;
+	int ret = 0;
 
 	(void)chunk;
+	for (uint64_t done = 0; ret == 0 && done < p->len;) {
+		uint64_t n = (p->offset + done) / FM_STAGE_CHUNK;
+		uint32_t len = fm_stage_chunk_len(p->size, n);
+		struct fm_stage_chunk c = fm_stage_chunk_of(at + done, len);
+
+		ret = fm_stage_draft_fill(all->manifest, p->chunks_at, n, &c);
+		crc ^= fm_crc32c_part(c.crc, p->begin + done, len);
+		done += len;
+	}
+	contribute(all, crc);
+	return ret;
+}
+
+/* The file, of that size: what an earlier try has left, or a new one. */
+static int open_laid(int root, const char *path, uint64_t size)
+{
+	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW;
+	int fd = fm_call_open_below(root, path, flags, 0600, INSIDE), ret;
+
+	if (fd == -EACCES && fm_call(fchmodat(root, path, 0600, 0)) == 0)
+		fd = fm_call_open_below(root, path, flags, 0600, INSIDE);
+	if (fd < 0)
+		return fd;
+	ret = fm_call_ftruncate(fd, size);
+	if (ret == 0)
+		return fd;
+	(void)close(fd);	/* nothing was written */
+	return ret;
+}
+
+static int write_laid(struct pieces *all, const struct piece *p, uint8_t *at, uint8_t *chunk)
+{
+	int fd = FM_FAULT("stage.laid_write") ? -EIO : open_laid(all->root, p->path, p->size);
+	int ret = fd < 0 ? fd : write_runs(fd, p, at);
+
 	if (ret == 0)
 		ret = let_go(fd, p);
 	if (fd >= 0 && close(fd) < 0 && ret == 0)
 		ret = -errno;
+	return ret == 0 && all->is_filling ? fill_chunks(all, p, at, chunk) : ret;
+}
+
+int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf, uint32_t *crc)
+{
+	struct pieces all = { .manifest = manifest, .root = root, .is_filling = crc != NULL,
+			      .buf = (uint8_t *)(uintptr_t)buf, .fn = write_laid };
+	int ret = each_piece(n, &all);
+
+	if (crc)
+		*crc = fm_crc32c_whole(all.crc, all.done);
 	return ret;
 }
 
-int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf)
+int fm_stage_extent_fill(int draft, uint32_t n, const uint8_t *buf, uint32_t *crc)
 {
-	struct pieces all = { .root = root, .buf = (uint8_t *)(uintptr_t)buf, .fn = write_laid };
+	struct pieces all = { .manifest = draft, .root = -1, .buf = (uint8_t *)(uintptr_t)buf,
+			      .fn = fill_chunks };
+	int ret = each_piece(n, &all);
 
-	return each_piece(manifest, n, &all);
+	*crc = fm_crc32c_whole(all.crc, all.done);
+	return ret;
 }
 
 /* ---- CRCs of a manifest ---- */
@@ -475,27 +548,11 @@ static int make_dir(int root, const char *path)
 	return ret == -EEXIST ? fm_call(fchmodat(root, path, 0700, 0)) : ret;
 }
 
-static int make_file(int root, const char *path, uint64_t size)
-{
-	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW;
-	int fd = fm_call_open_below(root, path, flags, 0600, INSIDE), ret;
-
-	if (fd == -EACCES && fm_call(fchmodat(root, path, 0600, 0)) == 0)
-		fd = fm_call_open_below(root, path, flags, 0600, INSIDE);
-	if (fd < 0)
-		return fd;
-	ret = fm_call_ftruncate(fd, size);
-	(void)close(fd);	/* nothing was written */
-	return ret;
-}
-
 static int begin_one(int root, const char *path, const char *target,
 		     const struct fm_stage_entry *e)
 {
 	(void)target;
-	if (e->type == FM_STAGE_DIR)
-		return make_dir(root, path);
-	return e->type == FM_STAGE_FILE ? make_file(root, path, e->size) : 0;
+	return e->type == FM_STAGE_DIR ? make_dir(root, path) : 0;
 }
 
 int fm_stage_lay_begin(int manifest, int root)
@@ -514,6 +571,18 @@ static int set_mtime(int root, const char *path, int64_t mtime_ns)
 	return fm_call(utimensat(root, path, times, AT_SYMLINK_NOFOLLOW));
 }
 
+/* One without bytes is in no extent. */
+static int end_file(int root, const char *path, const struct fm_stage_entry *e)
+{
+	int fd = e->size > 0 ? -1 : open_laid(root, path, 0);
+
+	if (e->size == 0 && fd < 0)
+		return fd;
+	if (fd >= 0)
+		(void)close(fd);	/* nothing was written */
+	return fm_call(fchmodat(root, path, e->mode, 0));
+}
+
 static int end_one(int root, const char *path, const char *target, const struct fm_stage_entry *e)
 {
 	int ret = 0;
@@ -527,7 +596,7 @@ static int end_one(int root, const char *path, const char *target, const struct 
 	if (e->type == FM_STAGE_LINK)
 		ret = fm_call(symlinkat(target, root, path));
 	else
-		ret = fm_call(fchmodat(root, path, e->mode, 0));
+		ret = end_file(root, path, e);
 	return ret < 0 ? ret : set_mtime(root, path, e->mtime_ns);
 }
 

@@ -16,18 +16,24 @@
 #define FM_STAGE_EXTENT_BYTES_MAX (2u * FM_STAGE_EXTENT)
 
 /*
- * Into buf, which has room for them. -ESTALE: of the source, a file is not what was listed. The
- * source is read without the page cache where the file system can do that, through chunk (chunk.h);
- * several threads read a pack where there is memory for more chunks.
+ * Into buf, which has room for them; crc: of them. -ESTALE: of the source, a file is not what was
+ * listed. The source is read without the page cache where the file system can do that, through
+ * chunk (chunk.h); several threads read a pack where there is memory for more chunks.
  */
-int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf, uint8_t *chunk);
+int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf, uint8_t *chunk,
+				uint32_t *crc);
 int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf);
 
 /*
  * Past the page cache, or let go from there when it is on the disk, but for files of less than
- * 1 MiB. Zeros become holes where the file system has any. Not synced.
+ * 1 MiB. Zeros become holes where the file system has any. Not synced. crc: of the extent, and the
+ * draft gets the CRCs of its chunks, so that nobody has to read it from the disk for a manifest.
+ * NULL: the manifest is one, and is only read.
  */
-int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf);
+int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf, uint32_t *crc);
+
+/* Only what write() does to the draft: of an extent that is on the disk already. */
+int fm_stage_extent_fill(int draft, uint32_t n, const uint8_t *buf, uint32_t *crc);
 
 /* The CRC of each extent, from the CRCs of a manifest's chunks. */
 int fm_stage_extent_crcs(int manifest, uint32_t count, uint32_t *out);
@@ -40,10 +46,12 @@ int fm_stage_extent_crcs(int manifest, uint32_t count, uint32_t *out);
 int fm_stage_extent_crcs_of_older(int draft, int older, uint32_t count, uint32_t *out,
 				  uint64_t *known);
 
-/* Directories and files of their sizes; those that are there stay. */
+/*
+ * Directories; what is there stays. A file is made when the first of its extents is written.
+ */
 int fm_stage_lay_begin(int manifest, int root);
 
-/* Links, times and permissions. Twice is fine. */
+/* Empty files, links, times and permissions. Twice is fine. */
 int fm_stage_lay_end(int manifest, int root);
 
 #endif

@@ -110,6 +110,12 @@ int fm_stage_writer_end(struct fm_stage_writer *w, uint8_t version[FM_SHA256_LEN
 			struct fm_stage_totals *totals);
 void fm_stage_writer_free(struct fm_stage_writer *w);	/* NULL is allowed */
 
+/*
+ * Chunk n of a file whose chunks begin there, into a draft (offered.h) that is open for writing:
+ * with all of them it is the manifest. Others may read the draft meanwhile.
+ */
+int fm_stage_draft_fill(int draft, uint64_t chunks_at, uint64_t n, const struct fm_stage_chunk *c);
+
 /* ---- reading ---- */
 
 struct fm_stage_reader;
@@ -128,6 +134,9 @@ int fm_stage_reader_next(struct fm_stage_reader *r, struct fm_stage_entry *e);
 
 /* 1: the next chunk of the FILE that next() brought. 0: there are no more. -EBADMSG. */
 int fm_stage_reader_chunk(struct fm_stage_reader *r, struct fm_stage_chunk *c);
+
+/* Where in the file the chunks begin of the FILE that next() brought: before one is taken. */
+uint64_t fm_stage_reader_chunks_at(const struct fm_stage_reader *r);
 
 /* Extent n as the index has it. */
 int fm_stage_reader_extent(struct fm_stage_reader *r, uint32_t n, struct fm_stage_extent *out);

@@ -340,6 +340,12 @@ int fm_stage_reader_chunk(struct fm_stage_reader *r, struct fm_stage_chunk *c)
 	return 1;
 }
 
+uint64_t fm_stage_reader_chunks_at(const struct fm_stage_reader *r)
+{
+	assert(r->chunk == 0);
+	return r->entries.at;
+}
+
 /* ---- all of it ---- */
 
 static int hash_file(int fd, uint8_t *buf, struct fm_sha256 *s)

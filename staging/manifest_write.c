@@ -159,6 +159,12 @@ int fm_stage_writer_entry(struct fm_stage_writer *w, const struct fm_stage_entry
 	return 0;
 }
 
+static void put_chunk(struct fm_writer *to, const struct fm_stage_chunk *c)
+{
+	fm_put_le32(to, c->crc);
+	fm_put_le64(to, c->zeros);
+}
+
 int fm_stage_writer_chunk(struct fm_stage_writer *w, const struct fm_stage_chunk *c)
 {
 	struct fm_writer to = {0};
@@ -169,9 +175,19 @@ int fm_stage_writer_chunk(struct fm_stage_writer *w, const struct fm_stage_chunk
 	if (ret < 0)
 		return ret;
 	w->chunk++;
-	fm_put_le32(&to, c->crc);
-	fm_put_le64(&to, c->zeros);
+	put_chunk(&to, c);
 	return 0;
+}
+
+int fm_stage_draft_fill(int draft, uint64_t chunks_at, uint64_t n, const struct fm_stage_chunk *c)
+{
+	uint8_t record[FM_STAGE_CHUNK_LEN];
+	struct fm_writer to = { .at = record, .end = record + sizeof(record) };
+
+	put_chunk(&to, c);
+	return FM_FAULT("stage.fill") ? -ENOSPC
+				      : fm_call_write_all(draft, record, sizeof(record),
+							  chunks_at + n * FM_STAGE_CHUNK_LEN);
 }
 
 /* ---- the end ---- */

@@ -139,7 +139,10 @@ void fm_together_will_take(struct fm_together *t);
 
 /* This node is to have it. */
 struct fm_together_sink {
-	/* All of it is in the fetch's directory: make it READY, then fm_together_published(). */
+	/*
+	 * All of it is in the fetch's directory: make it READY, then fm_together_published(). Until
+	 * then fm_together_manifest() is its manifest.
+	 */
 	void (*publish)(struct fm_together_sink *sink);
 	/* Nothing comes any more, and the fetch is not used any more. Once, last. */
 	void (*ended)(struct fm_together_sink *sink, const struct fm_err *err);
@@ -147,6 +150,8 @@ struct fm_together_sink {
 
 void fm_together_take(struct fm_together *t, struct fm_together_sink *sink,
 		      struct fm_cache_fetch *fetch);
+/* Only read; borrowed. -1: it is not known, and is made from what is in the directory. */
+int fm_together_manifest(const struct fm_together *t);
 /* err: code 0, and where it is; or why it is not READY. The sink hears nothing more. */
 void fm_together_published(struct fm_together *t, const char *path, const struct fm_err *err);
 /* It became READY here by itself. */

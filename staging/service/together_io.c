@@ -121,9 +121,9 @@ static void read_run(struct fm_work *work)
 		op->code = -ENOMEM;
 		return;
 	}
-	op->code = fm_stage_extent_read_source(t->draft, t->root, op->extent, op->b->at, chunk);
+	op->code = fm_stage_extent_read_source(t->draft, t->root, op->extent, op->b->at, chunk,
+					       &op->crc);
 	fm_stage_chunk_buf_free(chunk);
-	op->crc = fm_crc32c(0, op->b->at, op->b->len);
 	atomic_fetch_add(&t->all->read, op->b->len);
 }
 
@@ -166,6 +166,18 @@ static int write_scratch(const struct fm_together *t, uint32_t extent, uint32_t 
 				 (uint64_t)extent * SCRATCH_LEN);
 }
 
+/* The manifest of a dataset that was READY is nobody's to write to. */
+static int lay_extent(struct fm_together *t, uint32_t extent, const struct fm_landed *b,
+		      uint32_t *crc)
+{
+	int ret = fm_stage_extent_write(t->draft, t->disk, extent, b->at,
+					t->is_manifest ? NULL : crc);
+
+	if (t->is_manifest)
+		*crc = fm_crc32c(0, b->at, b->len);
+	return ret == 0 ? write_scratch(t, extent, *crc, true) : ret;
+}
+
 static void write_one(struct op *op)
 {
 	struct fm_together *t = op->t;
@@ -174,9 +186,7 @@ static void write_one(struct op *op)
 		op->code = write_scratch(t, op->extent, 0, false);
 		return;
 	}
-	op->code = fm_stage_extent_write(t->draft, t->disk, op->extent, op->b->at);
-	if (op->code == 0)
-		op->code = write_scratch(t, op->extent, op->crc, true);
+	op->code = lay_extent(t, op->extent, op->b, &op->crc);
 	if (op->code < 0)
 		return;
 	atomic_fetch_add(&t->laid, op->b->len);
@@ -264,7 +274,6 @@ static void world_write(void *ctx, unsigned slot, uint32_t extent)
 		return;
 	op->slot = slot;
 	op->b = fm_landed_get(t->slot[slot].b);
-	op->crc = fm_crc32c(0, op->b->at, op->b->len);
 }
 
 static void world_forget(void *ctx, uint32_t extent)
@@ -622,6 +631,11 @@ static void world_publish(void *ctx)
 	t->is_publishing = op_new(t, OP_PUBLISH, 0);
 }
 
+int fm_together_manifest(const struct fm_together *t)
+{
+	return t->is_manifest ? -1 : t->draft;
+}
+
 void fm_together_published(struct fm_together *t, const char *path, const struct fm_err *err)
 {
 	struct fm_together_peer *me = &t->peer[t->self];
@@ -876,9 +890,10 @@ static int open_manifest(struct fm_together *t, const char *path)
 	int fd = fm_call(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 	int ret = fd < 0 ? fd : fm_stage_extent_crcs(fd, t->about.extents, t->crc);
 
-	if (ret == 0 && t->draft < 0)
+	if (ret == 0 && t->draft < 0) {
 		t->draft = fd;
-	else if (fd >= 0)
+		t->is_manifest = true;
+	} else if (fd >= 0)
 		(void)close(fd);	/* only read */
 	return ret;
 }
@@ -1150,7 +1165,8 @@ static bool read_again(struct fm_together *t, uint32_t extent, uint32_t *crc)
 		return false;
 	b = fm_landed_new(t->sizes[extent]);
 	is_it = b && fm_stage_extent_read(t->draft, t->disk, extent, b->at) == 0 &&
-		fm_crc32c(0, b->at, b->len) == *crc;
+		fm_crc32c(0, b->at, b->len) == *crc &&
+		(t->is_manifest || fm_stage_extent_fill(t->draft, extent, b->at, crc) == 0);
 	fm_landed_put(b);
 	return is_it;
 }
@@ -1198,10 +1214,8 @@ static int copy_older(struct fm_together *t, const struct fm_older_extents *o, u
 		fm_landed_put(b);
 		return 0;
 	}
-	ret = fm_stage_extent_write(t->draft, t->disk, extent, b->at);
+	ret = lay_extent(t, extent, b, &crc);
 	fm_landed_put(b);
-	if (ret == 0)
-		ret = write_scratch(t, extent, crc, true);
 	if (ret < 0)
 		return ret;
 	note_laid(t, extent, crc);

@@ -80,7 +80,9 @@ struct fm_together {
 	uint64_t said_ns;
 	/* The disk: */
 	char source[FM_CACHE_SOURCE_MAX + 1];	/* what it is called */
-	int draft;			/* of the manifest; -1: not known here */
+	/* Of the manifest, in which each extent that is laid has its CRCs; -1: not known here. */
+	int draft;
+	bool is_manifest;		/* it is that of what was READY here: only read */
 	int next_draft;			/* that came while a worker has the other; -1: none */
 	bool is_listed;			/* the draft is what this node sees of the source */
 	int root;			/* of the source; -1: cannot read it */

@@ -126,12 +126,15 @@ static int move(uint32_t n, uint32_t crc)
 	static _Alignas(FM_BLOCK) uint8_t chunk[FM_STAGE_CHUNK];
 	size_t len = bytes_of(n);
 	uint8_t *buf = len > 0 ? aligned_alloc(FM_BLOCK, fm_block_up(len)) : NULL;
-	int ret = buf ? fm_stage_extent_read_source(manifest, from, n, buf, chunk) : -ENOMEM;
+	uint32_t said = 0;
+	int ret = buf ? fm_stage_extent_read_source(manifest, from, n, buf, chunk, &said) : -ENOMEM;
 
 	if (ret == 0)
 		CU_ASSERT_EQUAL(fm_crc32c(0, buf, len), crc);
 	if (ret == 0)
-		ret = fm_stage_extent_write(manifest, to, n, buf);
+		CU_ASSERT_EQUAL(said, crc);
+	if (ret == 0)
+		ret = fm_stage_extent_write(manifest, to, n, buf, NULL);
 	free(buf);
 	return ret;
 }
@@ -154,6 +157,104 @@ static unsigned check(void)
 	findings = 0;
 	CU_ASSERT_EQUAL(fm_stage_check(&opts, &err), 0);
 	return findings;
+}
+
+/* The manifest of `from` with no CRC in it, as a listing makes it. */
+static int draft_of(void)
+{
+	static const struct fm_stage_chunk unknown = { .crc = 0 };
+	struct fm_stage_writer *w = NULL;
+	struct fm_stage_reader *r = NULL;
+	struct fm_stage_totals as_listed;
+	uint8_t version[FM_SHA256_LEN];
+	struct fm_stage_entry e;
+	int draft = memfd_create("draft", 0);
+
+	CU_ASSERT_EQUAL_FATAL(fm_stage_reader_new(manifest, &r), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_stage_writer_new(draft, false, &w), 0);
+	while (fm_stage_reader_next(r, &e) > 0) {
+		CU_ASSERT_EQUAL(fm_stage_writer_entry(w, &e), 0);
+		for (uint64_t n = 0; n < fm_stage_chunks(e.size); n++)
+			CU_ASSERT_EQUAL(fm_stage_writer_chunk(w, &unknown), 0);
+	}
+	CU_ASSERT_EQUAL(fm_stage_writer_end(w, version, &as_listed), 0);
+	fm_stage_writer_free(w);
+	fm_stage_reader_free(r);
+	return draft;
+}
+
+static void fill_extent(int draft, uint32_t n, uint32_t wanted, bool is_written)
+{
+	static _Alignas(FM_BLOCK) uint8_t chunk[FM_STAGE_CHUNK];
+	size_t len = bytes_of(n);
+	uint8_t *buf = aligned_alloc(FM_BLOCK, fm_block_up(len + 1));
+	uint32_t crc = 0;
+	int ret;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(buf);
+	CU_ASSERT_EQUAL_FATAL(fm_stage_extent_read_source(draft, from, n, buf, chunk, &crc), 0);
+	CU_ASSERT_EQUAL(crc, wanted);
+	ret = is_written ? fm_stage_extent_write(draft, to, n, buf, &crc)
+			 : fm_stage_extent_fill(draft, n, buf, &crc);
+	CU_ASSERT_EQUAL(ret, 0);
+	CU_ASSERT_EQUAL(crc, wanted);
+	free(buf);
+}
+
+/*
+ * Goal: two nodes that have the same bytes have the same version, whether one made its manifest
+ * from what is on its disk or from what came. Method: with its last extent the draft is the
+ * manifest, byte for byte.
+ */
+static void fill_all(bool is_written)
+{
+	uint8_t version[FM_SHA256_LEN], filled[FM_SHA256_LEN];
+	struct fm_stage_totals t;
+	uint32_t crc[8];
+
+	begin();
+	int draft = draft_of();
+	CU_ASSERT_EQUAL(fm_stage_lay_begin(draft, to), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_stage_extent_crcs(manifest, totals.extents, crc), 0);
+	CU_ASSERT_EQUAL(fm_stage_manifest_check(manifest, version, &t), 0);
+	for (uint32_t n = totals.extents; n-- > 0;) {
+		CU_ASSERT_EQUAL(fm_stage_manifest_check(draft, filled, &t), 0);
+		CU_ASSERT_NOT_EQUAL(memcmp(version, filled, sizeof(version)), 0);
+		fill_extent(draft, n, crc[n], is_written);
+	}
+	CU_ASSERT_EQUAL(fm_stage_manifest_check(draft, filled, &t), 0);
+	CU_ASSERT_EQUAL(memcmp(version, filled, sizeof(version)), 0);
+	(void)close(draft);
+	end();
+}
+
+static void test_filled(void)
+{
+	fill_all(false);
+	fill_all(true);
+}
+
+/* What cannot be written into the draft is told: without it the manifest would be a wrong one. */
+static void test_not_filled(void)
+{
+	uint8_t *buf;
+	uint32_t crc;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin();
+	int draft = draft_of();
+	CU_ASSERT_EQUAL(fm_stage_lay_begin(draft, to), 0);
+	buf = calloc(1, bytes_of(0));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(buf);
+	fm_fault_arm("stage.fill", 2);
+	CU_ASSERT_EQUAL(fm_stage_extent_write(draft, to, 0, buf, &crc), -ENOSPC);
+	fm_fault_arm("stage.fill", 2);
+	CU_ASSERT_EQUAL(fm_stage_extent_fill(draft, 0, buf, &crc), -ENOSPC);
+	fm_fault_arm(NULL, 0);
+	free(buf);
+	(void)close(draft);
+	end();
 }
 
 static void test_whole(void)
@@ -359,6 +460,8 @@ static void test_one_after_the_other(void)
 
 static const struct fm_test tests[] = {
 	{ "by extents, in any order, it becomes what the manifest says", test_whole },
+	{ "the CRCs of what came make its manifest", test_filled },
+	{ "CRCs that cannot be written down are told", test_not_filled },
 	{ "what comes does not stay in the page cache, but for small files", test_not_cached },
 	{ "what cannot be written is told", test_not_written },
 	{ "what is there is gone on with", test_again },
