@@ -518,6 +518,8 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	fm_list_init(&t->waiters);
 	fm_list_init(&t->starting);
 	fm_list_init(&t->batch);
+	fm_list_init(&t->written);
+	fm_list_init(&t->saving);
 	fm_list_init(&t->running);
 	fm_memory_turn_init(&t->turn);
 	for (unsigned n = 0; n < about->count; n++) {

@@ -194,16 +194,23 @@ static void write_one(struct op *op)
 	fm_cache_fetch_mark(t->fetch, op->extent);
 }
 
-/* Writes all extents that came meanwhile, and syncs once. */
+/* Writes all extents that came meanwhile. */
 static void write_run(struct fm_work *work)
 {
 	struct fm_together *t = fm_container_of(work, struct fm_together, write_work);
-	int ret;
 
 	fm_list_each(at, next, &t->batch)
 		write_one(fm_container_of(at, struct op, at));
-	ret = fm_cache_fetch_save(t->fetch, &t->work_err);
-	fm_list_each(at, next, &t->batch) {
+}
+
+/* Syncs once for all that were written meanwhile, while others are written. */
+static void save_run(struct fm_work *work)
+{
+	struct fm_together *t = fm_container_of(work, struct fm_together, save_work);
+	struct fm_err err;	/* the run's own words follow */
+	int ret = fm_cache_fetch_save(t->fetch, &err);
+
+	fm_list_each(at, next, &t->saving) {
 		struct op *op = fm_container_of(at, struct op, at);
 
 		op->code = op->code < 0 ? op->code : ret;
@@ -229,26 +236,55 @@ static void tell_written(struct op *op)
 	fm_run_written(t->core, op->slot, op->code);
 }
 
-static void write_done(struct fm_work *work)
+static void save_done(struct fm_work *work);
+
+static void move_all(struct fm_list *from, struct fm_list *to)
 {
-	struct fm_together *t = fm_container_of(work, struct fm_together, write_work);
 	struct fm_list *at;
 
-	while ((at = fm_list_pop(&t->batch))) {
+	while ((at = fm_list_pop(from)))
+		fm_list_append(to, at);
+}
+
+static void start_save(struct fm_together *t)
+{
+	if (!fm_list_is_empty(&t->saving) || fm_list_is_empty(&t->written))
+		return;
+	move_all(&t->written, &t->saving);
+	t->ops++;
+	submit(t, &t->save_work, save_run, save_done);
+}
+
+static void save_done(struct fm_work *work)
+{
+	struct fm_together *t = fm_container_of(work, struct fm_together, save_work);
+	struct fm_list *at;
+
+	while ((at = fm_list_pop(&t->saving))) {
 		struct op *op = fm_container_of(at, struct op, at);
 
 		fm_list_init(&op->at);
 		tell_written(op);
 		op_free(op);
 	}
-	t->is_writing = false;
 	t->ops--;
+	start_save(t);
+	fm_together_wake(t);
+}
+
+static void write_done(struct fm_work *work)
+{
+	struct fm_together *t = fm_container_of(work, struct fm_together, write_work);
+
+	move_all(&t->batch, &t->written);
+	t->ops--;
+	start_save(t);
 	fm_together_wake(t);
 }
 
 static void start_writes(struct fm_together *t)
 {
-	if (t->is_writing)
+	if (!fm_list_is_empty(&t->batch))	/* these are being written */
 		return;
 	fm_list_each(at, next, &t->starting) {
 		struct op *op = fm_container_of(at, struct op, at);
@@ -260,7 +296,6 @@ static void start_writes(struct fm_together *t)
 	}
 	if (fm_list_is_empty(&t->batch))
 		return;
-	t->is_writing = true;
 	t->ops++;
 	submit(t, &t->write_work, write_run, write_done);
 }

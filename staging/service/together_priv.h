@@ -101,9 +101,9 @@ struct fm_together {
 	struct fm_list starting, running;	/* ops */
 	struct fm_memory_turn turn;	/* of those that wait for memory */
 	unsigned ops;			/* that have not ended, with works of other kinds */
-	bool is_writing;
-	struct fm_list batch;
-	struct fm_work write_work;
+	/* Of these, extents that are written; that wait for a sync; that are synced: */
+	struct fm_list batch, written, saving;
+	struct fm_work write_work, save_work;
 	struct fm_work work;		/* look, take */
 	struct fm_err work_err;
 	char *work_path;		/* for our peer.path; NULL: none */
