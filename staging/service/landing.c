@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "mover/base/block.h"
 #include "mover/base/budget.h"
@@ -17,6 +18,8 @@
 #include "mover/node/node.h"
 #include "mover/store/done_list.h"
 #include "staging/chunk.h"
+
+#define HUGE_PAGE (2u << 20)
 
 struct fm_landing {
 	struct fm_store store;
@@ -46,12 +49,26 @@ struct fm_landing_place {
 
 /* ---- memory ---- */
 
+/*
+ * For direct I/O; in huge pages, as far as it fills them: an extent is new memory each time, and
+ * 4,096 small pages of it take longer than its CRC.
+ */
+static uint8_t *memory_of(size_t len)
+{
+	size_t huge = len / HUGE_PAGE * HUGE_PAGE;
+	uint8_t *at = aligned_alloc(huge > 0 ? HUGE_PAGE : FM_BLOCK, fm_block_up(len));
+
+	if (at && huge > 0)
+		(void)madvise(at, huge, MADV_HUGEPAGE); /* advice */
+	return at;
+}
+
 struct fm_landed *fm_landed_of_taken(size_t len)
 {
 	struct fm_landed *b = FM_FAULT("stage.landed") ? NULL : calloc(1, sizeof(*b));
 
 	if (b)
-		b->at = aligned_alloc(FM_BLOCK, fm_block_up(len)); /* as direct I/O wants it */
+		b->at = memory_of(len);
 	if (!b || !b->at) {
 		free(b);
 		fm_budget_give(len);
