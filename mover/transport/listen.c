@@ -167,6 +167,16 @@ static int bind_any(struct fm_listener *l, const char *port, struct fm_err *err)
 	return socket_add(l, &sa, err);
 }
 
+/* Whether one before it in the list is the same: /etc/hosts may have a name twice. */
+static bool is_again(const struct addrinfo *list, const struct addrinfo *ai)
+{
+	for (const struct addrinfo *a = list; a != ai; a = a->ai_next)
+		if (a->ai_addrlen == ai->ai_addrlen &&
+		    memcmp(a->ai_addr, ai->ai_addr, ai->ai_addrlen) == 0)
+			return true;
+	return false;
+}
+
 static int bind_all(struct fm_listener *l, const char *where, struct fm_err *err)
 {
 	const struct addrinfo hints = { .ai_family = AF_UNSPEC,
@@ -188,6 +198,8 @@ static int bind_all(struct fm_listener *l, const char *where, struct fm_err *err
 				  gai_strerror(ret));
 	for (struct addrinfo *ai = list; ai && ret == 0 && l->socket_count < SOCKETS_MAX;
 	     ai = ai->ai_next) {
+		if (is_again(list, ai))
+			continue;
 		memset(&sa, 0, sizeof(sa));
 		memcpy(&sa, ai->ai_addr, ai->ai_addrlen);
 		ret = socket_add(l, &sa, err);

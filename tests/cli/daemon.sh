@@ -75,6 +75,16 @@ with '$ a memory = { arena = "1023MiB"; total = "2GiB"; slab = "1MiB"; huge_page
 refuse 1 "memory.arena is no multiple.*huge pages, ${huge_kib:+$((huge_kib / 1024))} MiB" --config conf
 alive
 
+# A name that /etc/hosts has twice with one address is one address.
+with 's/listen = .*/listen = "twice:0";/'
+printf '127.0.0.1 localhost\n127.0.0.1 twice\n127.0.0.1 twice\n' >hosts
+if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
+	unshare -m sh -c 'mount --bind hosts /etc/hosts && exec "$FMOVE_BIN/fmoved" --config conf' 2>err &
+	pid=$!
+	await answers "$dir/w/sock" || bad "a name that is there twice: $(cat err)"
+	kill $pid && wait $pid || bad "it does not end well: $(cat err)"
+fi
+
 # Little locked memory: said with the lines that mend it, and gone on without. Root has no limit, so somebody else.
 with ''
 if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1 && command -v setpriv >/dev/null; then

@@ -32,6 +32,8 @@ mmdebstrap --quiet --variant=minbase --include=make "$suite" "$root" http://deb.
 mkdir "$root/srv/fmove"
 git -C "$top" ls-files -z | tar -C "$top" -c --null -T - | tar -C "$root/srv/fmove" -x
 # Its root is a mount, as that of any system: unshare(1) and ip-netns(8), which give tests networks of their own, change how mounts below "/" spread.
+# A system that was installed has these names.
+printf '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' > "$root/etc/hosts"
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
