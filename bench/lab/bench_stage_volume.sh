@@ -17,9 +17,9 @@
 . "$LAB_TOP/bench/lab/volume.sh"
 
 FILES=3
-MIB=8			# of each
-PAIRS=5
-RATE=8mbit		# so that 24 MiB take 25 s: what a start of a program takes here is a second of that
+MIB=16			# of each
+PAIRS=3
+RATE=8mbit		# so that 48 MiB take 50 s: the start, two listings and the syncs of a request take 1.7 s here, whatever its size
 D=/run/bench
 CACHE=/srv/cache
 trap 'cp -f $D/nvmed/log /out/nvmed.log 2> /dev/null || true; cp -f $D/n1/log /out/fmoved.log 2> /dev/null || true' EXIT
