@@ -31,9 +31,9 @@ mmdebstrap --quiet --variant=minbase --include=make "$suite" "$root" http://deb.
 # Not in /root, which only root may enter: in some tests other users start what was built.
 mkdir "$root/srv/fmove"
 git -C "$top" ls-files -z | tar -C "$top" -c --null -T - | tar -C "$root/srv/fmove" -x
-# Its root is a mount, as that of any system: unshare(1) and ip-netns(8), which give tests networks of their own, change how mounts below "/" spread.
 # A system that was installed has these names.
 printf '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' > "$root/etc/hosts"
+# Its root is a mount, as that of any system: unshare(1) and ip-netns(8), which give tests networks of their own, change how mounts below "/" spread.
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
