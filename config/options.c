@@ -161,9 +161,9 @@ const struct fm_option fm_options[] = {
 	  FM_CONFIG_UPLOAD_SLOTS_MAX, "4", NULL, false,
 	  "Parts of a dataset, of up to 32 MiB, that this node reads from its disk and sends to "
 	  "others at once in one run of several nodes; fewer leave more to what else runs here. "
-	  "What it has in memory just then it sends besides. A coordinator counts with its own "
-	  "value: a node with a lower one refuses what is more, and is asked again, so give all "
-	  "nodes the same" },
+	  "Give all nodes that stage together the same: who coordinates a run counts with its own "
+	  "value, and a node with a lower one refuses what is more, and is asked again. What it "
+	  "has in memory just then it sends besides" },
 	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0",
 	  NULL, false,
 	  "How much one user may hold and pin; what would be more is not fetched for him. What "
@@ -181,8 +181,9 @@ const struct fm_option fm_options[] = {
 	{ "metrics.listen", FM_OPTION_SERVE, AT(metrics.listen), 0, 0, "", NULL, false,
 	  "Where fmoved serves what it counts, for Prometheus (fmove-metrics(7)), as /metrics over "
 	  "HTTP: an address of this machine and a port, \"127.0.0.1:7472\" for instance, or a "
-	  "UNIX socket, \"unix:/run/fmove/metrics.sock\", which fmoved's group may use. Whoever "
-	  "reaches it reads the names and addresses of peers; \"\": nowhere" },
+	  "UNIX socket, \"unix:/run/fmove/metrics.sock\", which fmoved's user and root may use, "
+	  "and from Linux 6.16 on its group. Whoever reaches it reads the names and addresses of "
+	  "peers; \"\": nowhere" },
 
 	/* fmove-nvmed's; fmoved takes no notice, nor of the volumes below. */
 	{ "nvme.host_nqn", FM_OPTION_NQN, AT(nvme.host_nqn), 0, 0, "", NULL, false,

@@ -349,7 +349,7 @@ int fm_cache_allow_readers(struct fm_cache *cache, uint64_t id,
 /* 1: that user was allowed by name, since he staged it; 0: not so. Waits for the disk. */
 int fm_cache_is_user(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
 /* The same, and 1 for root. */
-int fm_cache_is_allowed(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
+int fm_cache_has_staged(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);
 
 /* ---- how it goes ---- */
 

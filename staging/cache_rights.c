@@ -421,7 +421,7 @@ int fm_cache_is_user(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *
 	return has_user(l.users, l.count, uid);
 }
 
-int fm_cache_is_allowed(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
+int fm_cache_has_staged(struct fm_cache *c, uint64_t id, uid_t uid, struct fm_err *err)
 {
 	int ret = fm_cache_is_user(c, id, uid, err);
 

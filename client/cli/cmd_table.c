@@ -156,8 +156,9 @@ const struct fm_cmd fm_cmds[] = {
 	 "that, its path too. planned, copying, fetching, checking: it comes; partial: what came "
 	 "of it waits; ready: it is here. Last stands what other nodes have of it.\n"
 	 "\n"
-	 "check NAME reads all of one that is ready again and compares it with its manifest; what "
-	 "is damaged is printed, and the exit status is 5.",
+	 "check NAME reads all of one that is ready again and compares it with its manifest. What "
+	 "is damaged is printed, and comes again from its source or another node; the exit status "
+	 "is 5 if something stays damaged.",
 	 fm_opts_datasets, true, fm_cmd_datasets},
 	{"pin", "NAME", "Keep a dataset until it is unpinned.",
 	 "NAME, or NODE:STORE/PATH that it came from, as fmove datasets lists them.",

@@ -185,7 +185,7 @@ static int word_take(const struct key *k, const struct fm_json *value, struct fm
 	return 0;
 }
 
-/* A service of another node would take what it is asked for what this node asks of it. */
+/* Else another node would take a user's request for one of this node itself. */
 static int store_take(const struct key *k, const struct fm_json *value, struct fm_api_request *r,
 		      struct fm_err *err)
 {

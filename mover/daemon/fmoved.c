@@ -693,9 +693,10 @@ static void end_worker(struct fm_fmoved *fmoved)
 	is_over = await_worker(fmoved);
 	openings = fmoved->follow ? fm_follow_awaits(fmoved->follow) : 0;
 	if (!is_over || openings > 0) {
-		fm_log_warn("the file system of %s does not answer: ending without it%s",
-			    openings > 0 ? "a store" : "a configured directory",
-			    openings > 0 ? "" : ", or a look-up of a user or group does not");
+		fm_log_warn("%s does not answer: ending without it",
+			    openings > 0 ? "the file system of a store"
+					 : "the file system of a configured directory, or a "
+					   "look-up of a user or group,");
 		_exit(fmoved->has_failed ? EXIT_FAILURE : EXIT_SUCCESS);	/* threads run */
 	}
 	fm_worker_free(fmoved->worker);

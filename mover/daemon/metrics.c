@@ -385,6 +385,6 @@ int fm_measured_serve(const struct fm_measured *of, const char *listen,
 		(void)fm_value_address(listen, false, host, sizeof(host), &opts.at.port);
 	if (fm_exporter_new(&opts, out, err) < 0)
 		return fm_err_wrap(err, "metrics.listen");
-	fm_log_info("metrics at %s", listen);
+	fm_metrics_log(listen, opts.at.path);
 	return 0;
 }

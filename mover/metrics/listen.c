@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/log.h"
 #include "mover/base/socket_file.h"
 
 #ifndef SO_PASSRIGHTS
@@ -93,4 +95,14 @@ int fm_metrics_listen(const struct fm_metrics_at *at, int backlog, struct sockad
 	file->sun_path[0] = '\0';
 	return at->path ? listen_at_path(at, backlog, file, err)
 			: listen_at_port(at->host, at->port, backlog, err);
+}
+
+void fm_metrics_log(const char *where, const char *path)
+{
+	struct stat st;
+
+	if (path && stat(path, &st) == 0)	/* who may connect depends on the kernel */
+		fm_log_info("metrics at %s, with mode %04o", where, st.st_mode & 0777u);
+	else
+		fm_log_info("metrics at %s", where);
 }

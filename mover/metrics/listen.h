@@ -34,4 +34,7 @@ struct fm_metrics_at {
 int fm_metrics_listen(const struct fm_metrics_at *at, int backlog, struct sockaddr_un *file,
 		      struct fm_err *err);
 
+/* Says in the log where they are, as the configuration has it; path: as above. */
+void fm_metrics_log(const char *where, const char *path);
+
 #endif

@@ -163,6 +163,6 @@ int fm_nvmed_metrics_serve(const struct fm_nvmed_measured *of, const char *liste
 		(void)fm_value_address(listen, false, host, sizeof(host), &opts.at.port);
 	if (fm_loop_exporter_new(&opts, out, err) < 0)
 		return fm_err_wrap(err, "nvme.metrics_listen");
-	fm_log_info("metrics at %s", listen);
+	fm_metrics_log(listen, opts.at.path);
 	return 0;
 }

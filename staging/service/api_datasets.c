@@ -33,7 +33,7 @@
 _Static_assert(ROW_TEXT_MAX + 256 <= FM_API_MSG_MAX, "a dataset does not fit a message");
 
 /*
- * The list of datasets. A user sees those that he may read and those that are fetched for him; root
+ * The list of datasets. A user sees those that he staged and those that are fetched for him; root
  * sees all.
  */
 struct listing {
@@ -47,7 +47,7 @@ struct listing {
 	size_t count;
 	size_t end;				/* others are asked of those before it */
 	uint64_t ids[FM_CACHE_DATASETS_MAX];
-	bool is_readable[FM_CACHE_DATASETS_MAX];
+	bool is_his[FM_CACHE_DATASETS_MAX];
 };
 
 static void holders_add(struct fm_json_writer *w, struct fm_cache *c, uint64_t id)
@@ -102,15 +102,15 @@ static void listing_run(struct fm_work *work)
 	l->count = fm_cache_list(c, l->ids, FM_CACHE_DATASETS_MAX);
 	l->end = l->count;
 	for (size_t i = l->from; i < l->count; i++)
-		l->is_readable[i] = l->uid == 0 ||
-				    fm_cache_is_allowed(c, l->ids[i], l->uid, &err) == 1;
+		l->is_his[i] = l->uid == 0 ||
+				    fm_cache_has_staged(c, l->ids[i], l->uid, &err) == 1;
 }
 
 /* Whether the caller sees dataset number i, and what it is. */
 static bool is_shown(const struct listing *l, size_t i, struct fm_cache_info *info)
 {
 	return fm_cache_look(fm_stager_cache(l->stager), l->ids[i], info) &&
-	       (l->is_readable[i] || fm_stager_is_asked(l->stager, info->source, l->uid));
+	       (l->is_his[i] || fm_stager_is_asked(l->stager, info->source, l->uid));
 }
 
 static void row_add(const struct listing *l, struct fm_json_writer *w,

@@ -204,25 +204,17 @@ static void name_all(struct word *w)
 static int add_reader(const struct fm_far_rules *f, unsigned kind, const char *name,
 		      struct fm_cache_readers *r)
 {
-	uid_t uid;
-	gid_t gid;
+	uint32_t id = 0;
 	int ret = 0;
 
 	_Static_assert(FM_STAGE_NAMED_MAX <= FM_CACHE_READERS_MAX, "none is left out");
 	if (kind == FM_ACCESS_USER)
-		ret = fm_access_find_user(name, &uid);
+		ret = fm_access_find_user(name, &id);
 	else if (kind == FM_ACCESS_GROUP)
-		ret = fm_access_find_group(name, &gid);
-	else if (f->o.everybody.has_group)
-		gid = f->o.everybody.group;
-	else
-		r->is_all = f->o.everybody.is_all;
+		ret = fm_access_find_group(name, &id);
 	if (ret < 0)
 		return ret == -ENOENT || ret == -ESRCH ? 0 : ret;
-	if (kind == FM_ACCESS_USER)
-		r->users[r->user_count++] = uid;
-	else if (kind == FM_ACCESS_GROUP || f->o.everybody.has_group)
-		r->groups[r->group_count++] = gid;
+	fm_stage_rights_add_reader(&f->o.everybody, kind, id, r);
 	return 0;
 }
 

@@ -74,21 +74,26 @@ struct naming {
 	struct fm_cache_readers readers;
 };
 
-static void add_reader(void *ctx, enum fm_access_kind kind, uint32_t id, const char *name)
+void fm_stage_rights_add_reader(const struct fm_stage_everybody *everybody,
+				enum fm_access_kind kind, uint32_t id, struct fm_cache_readers *r)
 {
-	struct naming *n = ctx;
-	struct fm_cache_readers *r = &n->readers;
-
-	(void)name;
-	_Static_assert(FM_ACCESS_RULES_MAX <= FM_CACHE_READERS_MAX, "none is left out");
 	if (kind == FM_ACCESS_USER)
 		r->users[r->user_count++] = id;
 	else if (kind == FM_ACCESS_GROUP)
 		r->groups[r->group_count++] = id;
-	else if (n->everybody->has_group)
-		r->groups[r->group_count++] = n->everybody->group;
+	else if (everybody->has_group)
+		r->groups[r->group_count++] = everybody->group;
 	else
-		r->is_all = n->everybody->is_all;
+		r->is_all = everybody->is_all;
+}
+
+static void add_reader(void *ctx, enum fm_access_kind kind, uint32_t id, const char *name)
+{
+	struct naming *n = ctx;
+
+	(void)name;
+	_Static_assert(FM_ACCESS_RULES_MAX <= FM_CACHE_READERS_MAX, "none is left out");
+	fm_stage_rights_add_reader(n->everybody, kind, id, &n->readers);
 }
 
 void fm_stage_rights_list(struct fm_cache *cache, uint64_t id,

@@ -4,9 +4,9 @@
  *
  * Who stages a source may read its copy, since its store let him read the source then. Where the
  * store is this node's, its rules are asked again: at each request for the dataset and when the
- * daemon starts. The rules of another node are not known here: there a right lasts as long as its
- * user holds or pins the dataset, and his next request, which that node lists the source for or
- * not, renews or ends it. A source that no store here has any more is one whose rules are not
+ * daemon starts. Those of another node are not asked about who staged it: a right lasts as long
+ * as its user holds or pins the dataset, and his next request, which that node lists the source for
+ * or not, renews or ends it. A source that no store here has any more is one whose rules are not
  * known. Of a store that is configured and not open (its file system does not answer, its volume is
  * not mounted) nobody can be asked now: all keep their rights until it is open, and then it is.
  *
@@ -20,13 +20,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "mover/store/store.h"
+
 struct fm_cache;
 struct fm_cache_readers;
 struct fm_engine;
 struct fm_err;
 struct fm_stage_everybody;
 struct fm_stage_rights;
-struct fm_store;
 struct fm_store_ref;
 
 /* store: this node's, that the source is in; NULL: its rules are not known. Worker. */
@@ -40,6 +41,13 @@ struct fm_stage_everybody {
 	bool has_group;			/* or this one */
 	gid_t group;
 };
+
+/*
+ * Those whom a rule means, as one more reader; there is room for him. id: of a user or group; of
+ * everybody it is not looked at.
+ */
+void fm_stage_rights_add_reader(const struct fm_stage_everybody *everybody,
+				enum fm_access_kind kind, uint32_t id, struct fm_cache_readers *r);
 
 /*
  * The list of a READY dataset names those whom the store's rules let read; store NULL: nobody. What
@@ -64,7 +72,7 @@ struct fm_store_ref *fm_stage_rights_store(struct fm_engine *engine, const char 
 
 /*
  * Whether the store that a source is in may be one of this node that is not open now. So may the
- * one of any shared source be while a volume is not mounted. Control thread.
+ * one of a shared source be while its volume, or one that was never seen, is away. Control thread.
  */
 bool fm_stage_rights_wait(struct fm_engine *engine, const char *node, const char *source);
 

@@ -863,7 +863,7 @@ static bool is_usable(const struct fm_stage_ask *a, const struct fm_cache_info *
 	struct fm_err err;	/* it goes just now: then it is none */
 
 	return info->state == FM_CACHE_READY && strcmp(info->source, source) == 0 &&
-	       fm_cache_is_allowed(a->s->cache, info->id, a->uid, &err) == 1;
+	       fm_cache_has_staged(a->s->cache, info->id, a->uid, &err) == 1;
 }
 
 /* Finds the newest dataset that the request can use, into a->id; 0: there is none. */

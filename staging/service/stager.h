@@ -45,7 +45,7 @@ struct fm_togethers;
 struct fm_stager;
 struct fm_worker;
 
-#define FM_STAGE_UPLOADS_MAX 16u	/* ... this */
+#define FM_STAGE_UPLOADS_MAX 16u	/* from the disk at once, of one run */
 #define FM_STAGE_ASKS_MAX 256u		/* requests under way */
 
 struct fm_stager_opts {
@@ -59,7 +59,7 @@ struct fm_stager_opts {
 	const char *const *peers;
 	struct fm_stage_everybody everybody;
 	uint64_t settle_ns;		/* before a run of several nodes reads */
-	unsigned uploads;		/* from the disk at once, of one run: 1 to ... */
+	unsigned uploads;		/* 1 .. FM_STAGE_UPLOADS_MAX */
 };
 
 /* A service without messages: it keeps the stager where the operations of the API find it. */

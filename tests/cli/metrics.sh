@@ -205,6 +205,7 @@ start_again n2
 get >unix || bad "no answer at a UNIX socket"
 grep -q '^fmove_build_info{node="n2",' unix || bad "its page: $(head -n 3 unix)"
 is_guarded "$port" || bad "strangers may use it: $(ls -l "$port")"
+grep -q "metrics at unix:$port, with mode 0$(stat -c %a "$port")\$" "$dir/c/n2/log" || bad "its mode is not in the log: $(grep metrics "$dir/c/n2/log")"
 if command -v curl >/dev/null; then
 	curl -s --unix-socket "$port" http://localhost/metrics | grep -q '^fmove_build_info' || bad "curl --unix-socket has no answer"
 fi

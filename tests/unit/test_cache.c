@@ -1134,15 +1134,15 @@ static void test_rights(void)
 	CU_ASSERT_FALSE(may_read(path, 1000, 500));
 	/* One by one: the first one stays. Root is allowed what nobody named him for. */
 	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 1000, false, &s.err), 0);
-	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, id, 2000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_has_staged(s.c, id, 2000, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 2000, false, &s.err), 0);
 	CU_ASSERT_TRUE(may_read(path, 1000, 1000) && may_read(path, 2000, 2000));
-	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, id, 1000, &s.err), 1);
-	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, id, 3000, &s.err), 0);
-	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, id, 0, &s.err), 1);
+	CU_ASSERT_EQUAL(fm_cache_has_staged(s.c, id, 1000, &s.err), 1);
+	CU_ASSERT_EQUAL(fm_cache_has_staged(s.c, id, 3000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_has_staged(s.c, id, 0, &s.err), 1);
 	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 0, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 1000, &s.err), 1);
-	CU_ASSERT_EQUAL(fm_cache_is_allowed(s.c, 4711, 0, &s.err), -ENOENT);
+	CU_ASSERT_EQUAL(fm_cache_has_staged(s.c, 4711, 0, &s.err), -ENOENT);
 	scene_end(&s);
 }
 
