@@ -56,7 +56,9 @@ struct fm_landing_place {
 static uint8_t *memory_of(size_t len)
 {
 	size_t huge = len / HUGE_PAGE * HUGE_PAGE;
-	uint8_t *at = aligned_alloc(huge > 0 ? HUGE_PAGE : FM_BLOCK, fm_block_up(len));
+	/* The standard wants a multiple; what is too much is never touched. */
+	uint8_t *at = huge > 0 ? aligned_alloc(HUGE_PAGE, len == huge ? len : huge + HUGE_PAGE)
+			       : aligned_alloc(FM_BLOCK, fm_block_up(len));
 
 	if (at && huge > 0)
 		(void)madvise(at, huge, MADV_HUGEPAGE); /* advice */
