@@ -560,6 +560,7 @@ static void begin(struct fm_queue_job *j)
 	int ret;
 
 	o.name = j->is_measuring ? NULL : j->id;
+	o.asked_by = j->o.peer;
 	o.file = t->file;
 	o.attr = t->attr;
 	if (is_store_tree(j) && o.is_put)

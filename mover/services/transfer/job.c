@@ -460,12 +460,15 @@ static struct fm_worker *worker_of(const struct fm_job *j)
 }
 
 /*
- * Whom the job counts for: our user, or the peer. A large file of a tree counts as the tree does.
+ * Whom the job counts for: our user, the peer whose it is, or the one that had it begun here in the
+ * name of a user. A large file of a tree counts as the tree does.
  */
 static struct fm_share_id whose(const struct fm_job *j)
 {
 	const struct fm_job *tree = j->parent ? j->parent : j;
 
+	if (tree->asked_by[0])
+		return fm_share_name(tree->asked_by);
 	return tree->is_ours ? fm_share_user(tree->who.uid) : fm_share_name(j->peer_name);
 }
 
@@ -975,6 +978,7 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o,
 		j->attr = (struct fm_attr){ .size = FM_SIZE_UNKNOWN };
 	j->is_ordered = !o->is_put && fm_layout_of(o->file)->is_in_order;
 	j->who = o->who;
+	(void)snprintf(j->asked_by, sizeof(j->asked_by), "%s", o->asked_by ? o->asked_by : "");
 	j->who.peer = NULL;
 	j->want = o->transport;
 	j->durability = o->durability;

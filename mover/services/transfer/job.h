@@ -141,6 +141,7 @@ struct fm_job {
 	struct fm_session *session;	/* NULL: none yet, or lost */
 	struct fm_peer *peer;		/* ours only, while it waits */
 	char peer_name[FM_WIRE_NAME_MAX + 1];
+	char asked_by[FM_WIRE_NAME_MAX + 1];	/* ours, and "": for our user */
 	bool is_ours;			/* a local caller began it */
 	struct fm_share_held place;	/* else: its peer's, until nothing of it runs any more */
 	bool is_source;

@@ -50,6 +50,8 @@ struct fm_job_opts {
 	struct fm_file *file;
 	struct fm_attr attr;		/* put: of the source; of a tree's root dev and ino count */
 	struct fm_who who;		/* the local caller; peer is NULL */
+	/* the peer that had it begun in his name, and for whom it counts; NULL or "": none */
+	const char *asked_by;
 	enum fm_transport_want transport;
 	enum fm_durability durability;
 	/* a file, a tree as a whole; with is_update: an entry of another kind */
