@@ -583,6 +583,28 @@ static int end_file(int root, const char *path, const struct fm_stage_entry *e)
 	return fm_call(fchmodat(root, path, e->mode, 0));
 }
 
+/*
+ * Whether the file system has kept what it was given: one may round times, or have one file for two
+ * names. -ESTALE: not so.
+ */
+static int check_one(int root, const char *path, const char *target, const struct fm_stage_entry *e)
+{
+	struct stat st;
+	int ret;
+
+	(void)target;
+	if (e->type != FM_STAGE_FILE && e->type != FM_STAGE_LINK)
+		return 0;
+	ret = fm_call(fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW));
+	if (ret < 0)
+		return ret;
+	if (fm_reading_mtime(&st) != e->mtime_ns)
+		return -ESTALE;
+	if (e->type == FM_STAGE_LINK)
+		return S_ISLNK(st.st_mode) ? 0 : -ESTALE;
+	return S_ISREG(st.st_mode) && (uint64_t)st.st_size == e->size ? 0 : -ESTALE;
+}
+
 static int end_one(int root, const char *path, const char *target, const struct fm_stage_entry *e)
 {
 	int ret = 0;
@@ -611,5 +633,7 @@ int fm_stage_lay_end(int manifest, int root)
 {
 	int ret = each_entry(manifest, root, end_one);
 
+	if (ret == 0)
+		ret = each_entry(manifest, root, check_one);
 	return ret < 0 ? ret : each_entry(manifest, root, end_dir);
 }

@@ -51,7 +51,10 @@ int fm_stage_extent_crcs_of_older(int draft, int older, uint32_t count, uint32_t
  */
 int fm_stage_lay_begin(int manifest, int root);
 
-/* Empty files, links, times and permissions. Twice is fine. */
+/*
+ * Empty files, links, times and permissions; then each file and link is looked at. -ESTALE: the
+ * file system has not kept its size or time. Twice is fine.
+ */
 int fm_stage_lay_end(int manifest, int root);
 
 #endif

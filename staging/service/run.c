@@ -65,7 +65,8 @@ struct fm_stage_run {
 	int draft;			/* of its manifest; -1: none */
 	bool is_update;			/* of what an older version had */
 	_Atomic uint64_t taken, cloned;	/* bytes of that; of these what is no hard link */
-	bool is_misnamed;		/* a hub's, and its names say other bytes or places */
+	/* a hub's, and its names say other bytes or places; or not what came */
+	bool is_misnamed;
 	atomic_bool is_stopped;
 	_Atomic uint64_t done;		/* bytes of this phase, unless the job counts them */
 	uint64_t id;
@@ -199,6 +200,21 @@ static int copy_manifest(struct fm_stage_run *r, int from, int to, struct fm_cac
 	return ret < 0 ? fm_err_making(&r->err, ret, to, "make the manifest of %s", r->name) : 0;
 }
 
+/* It came, and was not made READY: by what is on the disk it would be whatever is there now. */
+static int compare_with_came(struct fm_stage_run *r, int manifest, uint32_t extents)
+{
+	int ret = fm_together_agrees(fm_cache_fetch_dir(r->fetch), manifest, extents);
+
+	if (ret < 0 && ret != -EBADMSG)
+		return fm_err_sys(&r->err, ret, "compare %s with what came", r->name);
+	r->is_misnamed |= ret < 0;
+	return ret == 0 ? 0
+			: fm_err_set(&r->err, ret,
+				     "what came of %s before is damaged on the disk of the cache: "
+				     "that is thrown away; run it again",
+				     r->source);
+}
+
 static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *version)
 {
 	const struct fm_stage_build_opts opts = { .root = data, .file = file_of(r),
@@ -216,6 +232,8 @@ static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *
 		ret = copy_manifest(r, filled, fd, version, &came);
 	else
 		ret = fm_stage_build(&opts, fd, version->bytes, &came, &r->err);
+	if (ret == 0 && r->is_there)
+		ret = compare_with_came(r, fd, came.extents);
 	if (ret == 0 && fsync(fd) < 0)
 		ret = fm_err_sys(&r->err, -errno, "sync the manifest of %s", r->name);
 	(void)close(fd);	/* it is synced */

@@ -152,6 +152,11 @@ void fm_together_take(struct fm_together *t, struct fm_together_sink *sink,
 		      struct fm_cache_fetch *fetch);
 /* Only read; borrowed. -1: it is not known, and is made from what is in the directory. */
 int fm_together_manifest(const struct fm_together *t);
+/*
+ * A manifest that was made of what is in the directory, against the CRCs that were written down
+ * when its extents came. 0: they agree, or it did not come so. -EBADMSG. Worker.
+ */
+int fm_together_agrees(int dir, int manifest, uint32_t extents);
 /* err: code 0, and where it is; or why it is not READY. The sink hears nothing more. */
 void fm_together_published(struct fm_together *t, const char *path, const struct fm_err *err);
 /* It became READY here by itself. */

@@ -654,7 +654,13 @@ static void publish_done(struct fm_work *work)
 		sink->publish(sink);
 		return;
 	}
-	(void)fm_err_sys(&err, code < 0 ? code : -ECANCELED, "finish %s", t->about.name);
+	if (code == -ESTALE)
+		(void)fm_err_set(&err, code,
+				 "the file system of the cache does not keep all names, sizes and "
+				 "times of %s: put staging.directory on another one",
+				 t->about.name);
+	else
+		(void)fm_err_sys(&err, code < 0 ? code : -ECANCELED, "finish %s", t->about.name);
 	fm_together_published(t, NULL, &err);
 	sink->ended(sink, &err);
 }
@@ -1184,19 +1190,26 @@ static int remove_ours(void *ctx, const char *name)
 	return fm_staging_is_ours(name) ? fm_tree_remove(*(int *)ctx, name, NULL) : 0;
 }
 
-/* Whether an extent is still on the disk as an earlier run wrote it down, with its CRC. */
-static bool read_again(struct fm_together *t, uint32_t extent, uint32_t *crc)
+/* Whether the extent came, and its CRC then. */
+static bool read_scratch(int scratch, uint32_t extent, uint32_t *crc)
 {
 	uint8_t bytes[SCRATCH_LEN];
 	struct fm_reader r = { bytes, bytes + sizeof(bytes), false };
-	struct fm_landed *b;
-	bool is_it;
 
-	if (fm_call_read_all(t->scratch, bytes, sizeof(bytes), (uint64_t)extent * SCRATCH_LEN) !=
+	if (fm_call_read_all(scratch, bytes, sizeof(bytes), (uint64_t)extent * SCRATCH_LEN) !=
 	    SCRATCH_LEN)
 		return false;
 	*crc = fm_get_le32(&r);
-	if (fm_get_le32(&r) != 1)
+	return fm_get_le32(&r) == 1;
+}
+
+/* Whether an extent is still on the disk as an earlier run wrote it down, with its CRC. */
+static bool read_again(struct fm_together *t, uint32_t extent, uint32_t *crc)
+{
+	struct fm_landed *b;
+	bool is_it;
+
+	if (!read_scratch(t->scratch, extent, crc))
 		return false;
 	b = fm_landed_new(t->sizes[extent]);
 	is_it = b && fm_stage_extent_read(t->draft, t->disk, extent, b->at) == 0 &&
@@ -1353,6 +1366,23 @@ void fm_together_take(struct fm_together *t, struct fm_together_sink *sink,
 	t->ops++;
 	fm_err_clear(&t->work_err);
 	submit(t, &t->work, take_run, take_done);
+}
+
+int fm_together_agrees(int dir, int manifest, uint32_t extents)
+{
+	int scratch = fm_call_open_below(dir, FM_CACHE_SCRATCH_NAME, O_RDONLY | O_NOFOLLOW, 0, 0);
+	uint32_t *crc = scratch < 0 ? NULL : calloc(extents + 1, sizeof(*crc)), noted;
+	int ret = scratch < 0 ? scratch : crc ? 0 : -ENOMEM;
+
+	if (ret == 0)
+		ret = fm_stage_extent_crcs(manifest, extents, crc);
+	for (uint32_t n = 0; ret == 0 && n < extents; n++)
+		if (read_scratch(scratch, n, &noted) && noted != crc[n])
+			ret = -EBADMSG;
+	if (scratch >= 0)
+		(void)close(scratch);	/* only read */
+	free(crc);
+	return ret == -ENOENT ? 0 : ret;
 }
 
 /* ---- it is here by itself ---- */

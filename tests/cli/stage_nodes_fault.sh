@@ -50,6 +50,25 @@ for fault in $faults; do
 	restart "$node"
 done
 
+# fails WHY: n1 does not get it.
+fails() {
+	timeout "$HANG_S" fmove stage --nodes n1 n2:s/set >out 2>err && bad "it is here, though: $1"
+	grep -q "n1: failed: .*$1" err || bad "not told: $1: $(cat err)"
+}
+
+# What came, and is damaged before it is made READY, does not become that.
+echo damaged >"$source/round"
+touch -d "@100" "$source/large"
+restart 1 stage.manifest_copy:1
+fails 'make the manifest of set'
+damaged=$(find "$dir/c/n1/cache/partial" -path '*/set/large')
+[ -n "$damaged" ] || bad "what came is not there: $(find "$dir/c/n1/cache/partial")"
+printf x | dd of="$damaged" bs=1 seek=1000 conv=notrunc status=none
+touch -d "@100" "$damaged"
+fails 'n2:s/set before is damaged on the disk of the cache: that is thrown away'
+timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "damaged, again: $(cat err)"
+what_is_said "damaged, again"
+
 # A node that is invited asks the source again, where its session to it was replaced just then.
 echo invited >"$source/round"
 restart 1 stage.looked:1

@@ -324,6 +324,23 @@ static void test_again(void)
 	end();
 }
 
+/* A file that is not as the manifest says when all came: told, since nobody reads it again. */
+static void test_not_kept(void)
+{
+	int fd;
+
+	begin();
+	CU_ASSERT_EQUAL(fm_stage_lay_begin(manifest, to), 0);
+	CU_ASSERT_EQUAL(move_all(), 0);
+	fd = openat(to, "d/a", O_WRONLY | O_APPEND);
+	CU_ASSERT_EQUAL(write(fd, "more", 4), 4);
+	(void)close(fd);
+	CU_ASSERT_EQUAL(fm_stage_lay_end(manifest, to), -ESTALE);
+	CU_ASSERT_EQUAL(move_all(), 0);
+	CU_ASSERT_EQUAL(fm_stage_lay_end(manifest, to), 0);
+	end();
+}
+
 static void test_changed(void)
 {
 	begin();
@@ -465,6 +482,7 @@ static const struct fm_test tests[] = {
 	{ "what comes does not stay in the page cache, but for small files", test_not_cached },
 	{ "what cannot be written is told", test_not_written },
 	{ "what is there is gone on with", test_again },
+	{ "what the disk has not kept is told", test_not_kept },
 	{ "a source that changed is told", test_changed },
 	{ "what an older version knows of it", test_older },
 	{ "a damaged manifest of an older version", test_older_damaged },
