@@ -393,6 +393,7 @@ static void run_task(struct fm_task *task)
 	t->is_woken = false;
 	if (!t->is_over) {
 		fm_together_start_ops(t);
+		fm_together_take_anew(t);
 		look_at_core(t);
 	}
 	flush(t);

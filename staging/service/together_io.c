@@ -1361,11 +1361,50 @@ void fm_together_take(struct fm_together *t, struct fm_together_sink *sink,
 		fm_together_wake(t);
 		return;
 	}
+	if (t->disk >= 0) {	/* of what was here, and is gone: once nobody reads it any more */
+		fm_together_drop_core(t);
+		t->is_anew = true;
+		fm_together_wake(t);
+		return;
+	}
 	fm_together_tell_wanted(t);
 	t->is_taking = true;
 	t->ops++;
 	fm_err_clear(&t->work_err);
 	submit(t, &t->work, take_run, take_done);
+}
+
+static void forget_disk(struct fm_together *t)
+{
+	struct fm_together_peer *me = &t->peer[t->self];
+
+	(void)close(t->disk);	/* what was written is synced, or gone */
+	if (t->scratch >= 0)
+		(void)close(t->scratch);
+	t->disk = t->scratch = -1;
+	if (t->hold)
+		fm_cache_release(t->all->o.cache, t->hold);
+	t->hold = 0;
+	memset(t->have, 0, (t->about.extents + 63) / 64 * sizeof(*t->have));
+	atomic_store(&t->laid, 0);
+	t->is_ready = false;
+	me->place = FM_RUN_PASSIVE;
+	me->done = 0;
+	free(me->path);
+	me->path = NULL;
+}
+
+void fm_together_take_anew(struct fm_together *t)
+{
+	if (!t->is_anew || t->ops > 0)
+		return;
+	t->is_anew = false;
+	forget_disk(t);
+	t->is_broken |= new_core(t, FM_RUN_PASSIVE) < 0;
+	if (t->core) {
+		fm_together_begin(t);
+		fm_together_take(t, t->sink, t->fetch);
+	}
 }
 
 int fm_together_agrees(int dir, int manifest, uint32_t extents)

@@ -113,6 +113,7 @@ struct fm_together {
 	bool is_to_take;		/* somebody here makes room for it */
 	struct fm_together_sink *sink;
 	struct fm_cache_fetch *fetch;
+	bool is_anew;			/* it was here, went, and is to come again */
 	bool is_publishing;
 	bool is_named;			/* by a peer's request */
 	bool is_invited, is_answering;
@@ -153,6 +154,8 @@ struct fm_store_ref *fm_togethers_rules(const struct fm_togethers *all,
 bool fm_togethers_lack_volume(const struct fm_togethers *all, const struct fm_stage_about *a);
 void fm_together_look_here(struct fm_together *t, const char *asker);
 void fm_together_start_ops(struct fm_together *t);
+/* What is to come again comes, once nothing is under way. */
+void fm_together_take_anew(struct fm_together *t);
 /* Cancels the operations to that node (-1: to all): they are not answered any more. */
 void fm_together_cancel_ops(struct fm_together *t, int to);
 void fm_together_drop_core(struct fm_together *t);

@@ -3,6 +3,7 @@
 #         already and nothing else is left to do.
 # Method: two nodes have it; the daemon of a third one is stopped while it comes, until the line on the terminal says that it is silent.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/stage_lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
 up 3
@@ -10,7 +11,7 @@ up 3
 source=$(store 2)/set
 mkdir "$source"
 random 100000000 "$source/large"
-ok fmove stage --nodes n1,n2 n2:s/set
+ok fmove stage --nodes n1,n2 n2:s/set -- true
 
 # Both send slowly, so that it is still on its way.
 slow 1
@@ -31,4 +32,22 @@ fast 1
 fast 2
 wait $stager || bad "it was given up: $(cat err)"
 diff -r --no-dereference "$source" "$(find "$dir"/c/n3/cache/ready -name set)" || bad "n3 has something else: $(cat err)"
+
+# While the run goes on for n3, n1 loses what it has, and asks for it again: it takes none of it for what is there still.
+unstaged() {
+	at "$1" unstage set
+}
+for i in 1 2 3; do
+	await unstaged $i || bad "n$i keeps it"
+done
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+FMOVE_FAULT=stage.laid_write:1+6 start_again n3
+reachable 3
+at 2 stage --nodes all n2:s/set -- true >out 2>err &
+stager=$!
+await unstaged 1 || bad "n1 does not get it: $(cat err)"
+copy=$(at 1 stage n2:s/set 2>again) || bad "n1 does not get it again: $(cat again)"
+diff -r --no-dereference "$source" "$copy" || bad "n1 has something else the second time: $(cat again)"
+is_logged '^fault: stage.laid_write is late' "$dir/c/n3/log" || bad "n3 was not late"
+wait $stager || grep -q 'n1: ' err || bad "it was given up: $(cat err)"
 exit
