@@ -257,6 +257,7 @@ void fm_stage_rights_look(struct fm_stage_rights *r)
 			r->of[i--] = r->of[--r->count];	/* it has gone */
 			continue;
 		}
+		r->of[i].store = NULL;
 		r->of[i].is_now = !fm_stage_rights_wait(r->engine, r->node, info.source);
 		if (r->of[i].is_now)
 			r->of[i].store = fm_stage_rights_store(r->engine, r->node, info.source);
@@ -293,8 +294,9 @@ void fm_stage_rights_asked(struct fm_stage_rights *r)
 	for (size_t i = 0; r && i < r->count; i++) {
 		if (r->of[i].store)
 			fm_engine_store_put(r->of[i].store);
+		r->of[i].store = NULL;
 		if (!r->of[i].is_now && !r->is_again)
-			r->of[left++].id = r->of[i].id;
+			r->of[left++] = r->of[i];
 	}
 	if (r)
 		r->count = left;
