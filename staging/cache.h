@@ -340,11 +340,13 @@ struct fm_cache_readers {
 /*
  * These may read it, and no others whom rules named before; those who staged it stay. A dataset
  * that is not READY is left alone. -ENOSPC, -E2BIG and others: the file system takes no list of
- * that length, and nothing changes; 1: it fails again, after an error that was returned. Waits for
- * the disk.
+ * that length, and none are named; 1: it fails again, after an error that was returned. is_stale
+ * (may be NULL): the list is as it was, since that failed, too, or the dataset is being evicted and
+ * may stay; it is to be tried again. Waits for the disk.
  */
 int fm_cache_allow_readers(struct fm_cache *cache, uint64_t id,
-			   const struct fm_cache_readers *readers, struct fm_err *err);
+			   const struct fm_cache_readers *readers, bool *is_stale,
+			   struct fm_err *err);
 
 /* 1: that user was allowed by name, since he staged it; 0: not so. Waits for the disk. */
 int fm_cache_is_user(struct fm_cache *cache, uint64_t id, uid_t uid, struct fm_err *err);

@@ -339,8 +339,11 @@ int fm_cache_allow_only(struct fm_cache *c, uint64_t id, bool (*may)(void *ctx, 
 
 /* ---- whom rules name ---- */
 
-/* A partial one is for those who wait for it; the rules are asked when it is READY. */
-static bool is_ready(struct fm_cache *c, uint64_t id)
+/*
+ * A partial one is for those who wait for it; the rules are asked when it is READY. One that is
+ * being evicted may stay, with the list that it has.
+ */
+static bool is_ready(struct fm_cache *c, uint64_t id, bool *is_evicting)
 {
 	const struct fm_cache_entry *e;
 	bool is;
@@ -348,6 +351,7 @@ static bool is_ready(struct fm_cache *c, uint64_t id)
 	pthread_mutex_lock(&c->lock);
 	e = fm_cache_entry_of(c, id);
 	is = e && e->place == FM_CACHE_IN_READY;
+	*is_evicting = e && e->state == FM_CACHE_EVICTING;
 	pthread_mutex_unlock(&c->lock);
 	return is;
 }
@@ -368,34 +372,45 @@ static int told(struct fm_cache *c, uint64_t id, int ret)
 }
 
 /* Writes nothing if the list says it already: this is called at each request. */
-static int name_readers(int dir, const struct fm_cache_readers *readers)
+static int change_list(int dir, struct list *l, const struct fm_cache_readers *readers)
 {
 	uint8_t before[ACL_MAX], after[ACL_MAX];
+	size_t len = make_acl(l, before);
+
+	l->by_rule = *readers;
+	return make_acl(l, after) == len && memcmp(before, after, len) == 0 ? 0 : set_list(dir, l);
+}
+
+/* Where they cannot be named, nobody is who was named before: that list is the shorter one. */
+static int name_readers(int dir, const struct fm_cache_readers *readers, bool *is_stale)
+{
+	static const struct fm_cache_readers nobody;
 	struct list l;
 	int ret = read_list(dir, &l);
-	size_t len;
 
 	if (ret < 0)
 		return ret;
-	len = make_acl(&l, before);
-	l.by_rule = *readers;
-	if (make_acl(&l, after) == len && memcmp(before, after, len) == 0)
-		return 0;
-	return set_list(dir, &l);
+	ret = change_list(dir, &l, readers);
+	*is_stale = ret < 0 && (read_list(dir, &l) < 0 || change_list(dir, &l, &nobody) < 0);
+	return ret;
 }
 
 int fm_cache_allow_readers(struct fm_cache *c, uint64_t id, const struct fm_cache_readers *readers,
-			   struct fm_err *err)
+			   bool *is_stale, struct fm_err *err)
 {
+	bool is_old;
 	int ret, dir;
 
 	assert(readers->user_count + readers->group_count <= FM_CACHE_READERS_MAX);
-	if (!is_ready(c, id))
+	if (!is_stale)
+		is_stale = &is_old;
+	if (!is_ready(c, id, is_stale))
 		return 0;
+	*is_stale = true;
 	pthread_mutex_lock(&c->use);
 	ret = dir = open_entry(c, id, err);
 	if (dir >= 0) {
-		ret = told(c, id, name_readers(dir, readers));
+		ret = told(c, id, name_readers(dir, readers, is_stale));
 		(void)close(dir); /* only its list was changed */
 		if (ret < 0)
 			(void)fm_err_sys(err, ret, "cache %.200s: name those in its list whom the "

@@ -178,7 +178,7 @@ void fm_far_rules_name(struct fm_far_rules *f, uint64_t id, const char *source)
 	if (!split(f, source, node, store))
 		return;
 	while (copy_readers(f, node, store, &readers, &times))
-		fm_stage_rights_list(f->o.cache, id, &readers);
+		(void)fm_stage_rights_list(f->o.cache, id, &readers);	/* within a minute, again */
 }
 
 static void name_all(struct word *w)

@@ -2,6 +2,7 @@
 /* rights - see rights.h. */
 #include "staging/service/rights.h"
 
+#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,24 +97,27 @@ static void add_reader(void *ctx, enum fm_access_kind kind, uint32_t id, const c
 	fm_stage_rights_add_reader(n->everybody, kind, id, &n->readers);
 }
 
-void fm_stage_rights_list(struct fm_cache *cache, uint64_t id,
+bool fm_stage_rights_list(struct fm_cache *cache, uint64_t id,
 			  const struct fm_cache_readers *readers)
 {
 	struct fm_err err;
+	bool is_stale;
 
-	if (fm_cache_allow_readers(cache, id, readers, &err) < 0)
+	if (fm_cache_allow_readers(cache, id, readers, &is_stale, &err) < 0)
 		fm_log_warn("staging: whom the rules of its store let read a copy does not come "
-			    "to it before staging it, too: %s", err.text);
+			    "to it before staging it, too%s: %s",
+			    is_stale ? "; who might before still does" : "", err.text);
+	return !is_stale;
 }
 
-void fm_stage_rights_name(struct fm_cache *cache, uint64_t id, struct fm_store *store,
+bool fm_stage_rights_name(struct fm_cache *cache, uint64_t id, struct fm_store *store,
 			  const struct fm_stage_everybody *everybody)
 {
 	struct naming n = { .everybody = everybody };
 
 	if (store && store->ops->readers)
 		store->ops->readers(store, add_reader, &n);
-	fm_stage_rights_list(cache, id, &n.readers);
+	return fm_stage_rights_list(cache, id, &n.readers);
 }
 
 /* ---- one who was refused ---- */
@@ -149,26 +153,12 @@ void fm_stage_rights_end(struct fm_cache *cache, const char *source, uid_t uid, 
 			fm_log_warn("staging: user %u may still read %s: %s", (unsigned)uid,
 				    info.name, err.text);
 		if (is_far)
-			fm_stage_rights_name(cache, ids[i], NULL, NULL);
+			(void)fm_stage_rights_name(cache, ids[i], NULL, NULL);
 	}
 	free(ids);
 }
 
-/* ---- all ---- */
-
-struct fm_stage_rights {
-	struct fm_cache *cache;
-	struct fm_engine *engine;
-	const char *node;
-	const struct fm_stage_everybody *everybody;
-	bool is_again;
-	size_t count;
-	struct {
-		uint64_t id;
-		bool is_now;			/* it is asked about by the next run */
-		struct fm_store_ref *store;	/* then; NULL: its rules are not known */
-	} of[];
-};
+/* ---- the store of a source ---- */
 
 /* In a store of this node, whose name it returns; NULL: it is another node's, or shared. */
 static const char *own_store(const char *node, const char *source)
@@ -226,88 +216,158 @@ bool fm_stage_rights_wait(struct fm_engine *engine, const char *node, const char
 	return store && fm_engine_volume_of(engine, store, strcspn(store, "/"));
 }
 
-struct fm_stage_rights *fm_stage_rights_new(struct fm_cache *cache, struct fm_engine *engine,
-					    const char *node,
-					    const struct fm_stage_everybody *everybody,
-					    bool is_again)
+/* ---- all ---- */
+
+/* Those that are asked about, each until it was. */
+struct fm_stage_pass {
+	bool is_again;			/* only what is in a store here, open or no more */
+	size_t count;
+	struct one {
+		uint64_t id;
+		bool is_left;			/* it is to be asked about, by a later run ... */
+		bool is_now;			/* ... or the next one */
+		bool is_told;			/* that it failed */
+		struct fm_store_ref *store;	/* then; NULL: its rules are not known */
+	} of[];
+};
+
+static struct fm_stage_pass *new_pass(const struct fm_stage_rights *r, bool is_again)
 {
 	size_t count;
-	uint64_t *ids = list_all(cache, &count);
-	struct fm_stage_rights *r = ids ? calloc(1, sizeof(*r) + count * sizeof(r->of[0])) : NULL;
+	uint64_t *ids = list_all(r->cache, &count);
+	struct fm_stage_pass *p = ids ? calloc(1, sizeof(*p) + count * sizeof(p->of[0])) : NULL;
 
-	for (size_t i = 0; r && i < count; i++)
-		r->of[r->count++].id = ids[i];
-	if (r) {
-		r->cache = cache;
-		r->engine = engine;
-		r->node = node;
-		r->everybody = everybody;
-		r->is_again = is_again;
-	}
+	for (size_t i = 0; p && i < count; i++)
+		p->of[p->count++].id = ids[i];
+	if (p)
+		p->is_again = is_again;
 	free(ids);
-	return r;
+	return p;
+}
+
+/*
+ * After a reload: a store of this node that is not here, and is not waited for, was removed. Who
+ * staged what was in it keeps that as long as he holds it, as he does after a start.
+ */
+static bool is_asked_again(const struct fm_stage_rights *r, const struct one *one,
+			   const struct fm_cache_info *info)
+{
+	return one->store || !fm_stage_rights_is_far(r->node, info->source);
+}
+
+/* One that is being evicted goes, or is asked about when it is back. */
+static void look_at(const struct fm_stage_rights *r, bool is_again, struct one *one,
+		    const struct fm_cache_info *info)
+{
+	bool is_evicting = info->state == FM_CACHE_EVICTING;
+	bool does_wait = fm_stage_rights_wait(r->engine, r->node, info->source);
+
+	one->store = NULL;
+	one->is_now = !is_evicting && !does_wait;
+	if (one->is_now)
+		one->store = fm_stage_rights_store(r->engine, r->node, info->source);
+	if (one->is_now && is_again)
+		one->is_now = is_asked_again(r, one, info);
+	/* A store that opens begins the whole again. */
+	one->is_left = !one->is_now && (is_evicting || !is_again);
+}
+
+static void look_all(const struct fm_stage_rights *r, struct fm_stage_pass *p)
+{
+	struct fm_cache_info info;
+
+	for (size_t i = 0; p && i < p->count; i++) {
+		if (fm_cache_look(r->cache, p->of[i].id, &info))
+			look_at(r, p->is_again, &p->of[i], &info);
+		else
+			p->of[i--] = p->of[--p->count];	/* it has gone */
+	}
 }
 
 void fm_stage_rights_look(struct fm_stage_rights *r)
 {
-	struct fm_cache_info info;
+	bool is_again = r->has_agreed || r->first;
+	struct fm_stage_pass *p = NULL;
 
-	for (size_t i = 0; r && i < r->count; i++) {
-		if (!fm_cache_look(r->cache, r->of[i].id, &info)) {
-			r->of[i--] = r->of[--r->count];	/* it has gone */
-			continue;
-		}
-		r->of[i].store = NULL;
-		r->of[i].is_now = !fm_stage_rights_wait(r->engine, r->node, info.source);
-		if (r->of[i].is_now)
-			r->of[i].store = fm_stage_rights_store(r->engine, r->node, info.source);
-		/* One that is being changed is not there for a moment. */
-		if (r->is_again && !r->of[i].store)
-			r->of[i].is_now = false;
+	if (!is_again || r->store_changes != r->engine->store_changes)
+		p = new_pass(r, is_again);	/* NULL: the next look tries it */
+	if (p)
+		r->store_changes = r->engine->store_changes;
+	if (p && is_again) {
+		free(r->again);
+		r->again = p;
+	} else if (p) {
+		r->first = p;
 	}
+	look_all(r, r->first);
+	look_all(r, r->again);
 }
 
-/* What another node's rules say of users stays until it says it again. */
-static void agree(const struct fm_stage_rights *r, uint64_t id, struct fm_store *store)
+/* What another node's rules say of users stays until it says it again. False: it failed. */
+static bool agree(const struct fm_stage_rights *r, bool is_again, struct one *one)
 {
+	struct fm_store *store = one->store ? one->store->store : NULL;
 	struct fm_cache_info info;
 	struct fm_err err;
+	int ret = 0;
 
-	if (fm_stage_rights_agree(r->cache, id, store, &err) < 0)
+	if (store || !is_again)
+		ret = fm_stage_rights_agree(r->cache, one->id, store, &err);
+	if (ret < 0 && ret != -ENOENT && ret != -EAGAIN && !one->is_told) {
 		fm_log_warn("staging: who may read a copy is as it was: %s", err.text);
-	if (store || (fm_cache_look(r->cache, id, &info) &&
+		one->is_told = true;
+	}
+	if (store || (fm_cache_look(r->cache, one->id, &info) &&
 		      !fm_stage_rights_is_far(r->node, info.source)))
-		fm_stage_rights_name(r->cache, id, store, r->everybody);
+		return fm_stage_rights_name(r->cache, one->id, store, r->everybody) && ret == 0;
+	return ret == 0;
+}
+
+static void run_all(const struct fm_stage_rights *r, struct fm_stage_pass *p)
+{
+	for (size_t i = 0; p && i < p->count; i++)
+		if (p->of[i].is_now)
+			p->of[i].is_left = !agree(r, p->is_again, &p->of[i]);
 }
 
 void fm_stage_rights_run(struct fm_stage_rights *r)
 {
-	for (size_t i = 0; r && i < r->count; i++)
-		if (r->of[i].is_now)
-			agree(r, r->of[i].id, r->of[i].store ? r->of[i].store->store : NULL);
+	run_all(r, r->first);
+	run_all(r, r->again);
+}
+
+/* Whether all of them were asked; then there is nothing left of it. */
+static bool end_round(struct fm_stage_pass **pass)
+{
+	struct fm_stage_pass *p = *pass;
+	size_t left = 0;
+
+	for (size_t i = 0; p && i < p->count; i++) {
+		if (p->of[i].store)
+			fm_engine_store_put(p->of[i].store);
+		p->of[i].store = NULL;
+		if (p->of[i].is_left)
+			p->of[left++] = p->of[i];
+	}
+	if (p)
+		p->count = left;
+	if (!p || left > 0)
+		return false;
+	free(p);
+	*pass = NULL;
+	return true;
 }
 
 void fm_stage_rights_asked(struct fm_stage_rights *r)
 {
-	size_t left = 0;
-
-	for (size_t i = 0; r && i < r->count; i++) {
-		if (r->of[i].store)
-			fm_engine_store_put(r->of[i].store);
-		r->of[i].store = NULL;
-		if (!r->of[i].is_now && !r->is_again)
-			r->of[left++] = r->of[i];
-	}
-	if (r)
-		r->count = left;
-}
-
-bool fm_stage_rights_are_over(const struct fm_stage_rights *r)
-{
-	return r->count == 0;
+	if (end_round(&r->first))
+		r->has_agreed = true;
+	(void)end_round(&r->again);
 }
 
 void fm_stage_rights_free(struct fm_stage_rights *r)
 {
-	free(r);
+	free(r->first);
+	free(r->again);
+	r->first = r->again = NULL;
 }

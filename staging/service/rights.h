@@ -27,7 +27,7 @@ struct fm_cache_readers;
 struct fm_engine;
 struct fm_err;
 struct fm_stage_everybody;
-struct fm_stage_rights;
+struct fm_stage_pass;
 struct fm_store_ref;
 
 /* store: this node's, that the source is in; NULL: its rules are not known. Worker. */
@@ -51,12 +51,13 @@ void fm_stage_rights_add_reader(const struct fm_stage_everybody *everybody,
 
 /*
  * The list of a READY dataset names those whom the store's rules let read; store NULL: nobody. What
- * the file system does not take is said in the log, once. Worker.
+ * the file system does not take is said in the log, once, and then the list names nobody. False: it
+ * is as it was, and this is to be called again. Worker.
  */
-void fm_stage_rights_name(struct fm_cache *cache, uint64_t id, struct fm_store *store,
+bool fm_stage_rights_name(struct fm_cache *cache, uint64_t id, struct fm_store *store,
 			  const struct fm_stage_everybody *everybody);
 /* The same of numbers that are known. */
-void fm_stage_rights_list(struct fm_cache *cache, uint64_t id,
+bool fm_stage_rights_list(struct fm_cache *cache, uint64_t id,
 			  const struct fm_cache_readers *readers);
 
 /* Whether a source is in a store of another node, that all call by that node's name. */
@@ -87,20 +88,29 @@ bool fm_stage_rights_is_user(uid_t uid);
 void fm_stage_rights_end(struct fm_cache *cache, const char *source, uid_t uid, bool is_far);
 
 /*
- * The same for all that is there when the daemon starts, each once; is_again: after a reload, only
- * what is in a store that is open now. look() finds those whose store
- * can be asked now, or is none of this node's, run() asks (a worker, while nothing else is called),
- * asked() forgets them. are_over(): none is left. All but run() for the control thread. NULL: there
- * was no memory, and it is said; all but are_over() take it.
+ * The same for all that is there when the daemon starts; and whenever stores came or went, for all
+ * that is in a store of this node. What is in one that was removed is for nobody any more whom its
+ * rules named. Each is asked about until that went well: one whose store is not open, or that is
+ * being evicted, by a later round; and so is one whose list could not be changed.
+ *
+ * Zeroed, with the first four set, which outlive it. A round: look() finds those that can be asked
+ * about now, run() asks (a worker, while nothing else is called), asked() forgets them. All but
+ * run() for the control thread.
  */
-struct fm_stage_rights *fm_stage_rights_new(struct fm_cache *cache, struct fm_engine *engine,
-					    const char *node,
-					    const struct fm_stage_everybody *everybody,
-					    bool is_again);
+struct fm_stage_rights {
+	struct fm_cache *cache;
+	struct fm_engine *engine;
+	const char *node;		/* our name */
+	const struct fm_stage_everybody *everybody;
+	bool has_agreed;		/* all that were there at the start, or are gone */
+	uint64_t store_changes;		/* of the engine, that a pass was begun for */
+	struct fm_stage_pass *first, *again;	/* what is left of each; NULL: nothing */
+};
+
 void fm_stage_rights_look(struct fm_stage_rights *rights);
 void fm_stage_rights_run(struct fm_stage_rights *rights);
 void fm_stage_rights_asked(struct fm_stage_rights *rights);
-bool fm_stage_rights_are_over(const struct fm_stage_rights *rights);
+/* While no round is under way. */
 void fm_stage_rights_free(struct fm_stage_rights *rights);
 
 #endif

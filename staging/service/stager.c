@@ -107,12 +107,7 @@ struct fm_stager {
 	struct fm_timer upkeep;
 	struct fm_work upkeep_work;
 	bool is_in_upkeep;
-	/* those that have not agreed with rules since the start */
-	struct fm_stage_rights *rights;
-	bool has_agreed;		/* none is left */
-	/* those that are in a store of this node, since stores came or went; seen so far: */
-	struct fm_stage_rights *again;
-	uint64_t store_changes;
+	struct fm_stage_rights rights;
 	bool is_stopping;
 	atomic_bool is_cancelled;	/* the same, for the worker */
 };
@@ -241,7 +236,8 @@ static void name_readers(struct fm_stage_ask *a, const char *source)
 	if (!fm_cache_look(a->s->cache, a->id, &info) || strcmp(info.source, source) != 0)
 		return;
 	if (a->from)
-		fm_stage_rights_name(a->s->cache, a->id, a->from->store, &a->s->o.everybody);
+		(void)fm_stage_rights_name(a->s->cache, a->id, a->from->store,
+					   &a->s->o.everybody);
 	else
 		fm_far_rules_name(a->s->far_rules, a->id, source);
 }
@@ -1236,8 +1232,7 @@ static void upkeep_run(struct fm_work *work)
 {
 	struct fm_stager *s = fm_container_of(work, struct fm_stager, upkeep_work);
 
-	fm_stage_rights_run(s->rights);
-	fm_stage_rights_run(s->again);
+	fm_stage_rights_run(&s->rights);
 	fm_cache_upkeep(s->cache);
 	fm_hub_sweep(s->hub);
 }
@@ -1247,25 +1242,12 @@ static void arm_upkeep(struct fm_stager *s, uint64_t after_ns)
 	fm_timer_set(s->o.loop, &s->upkeep, fm_loop_now(s->o.loop) + after_ns);
 }
 
-/* Whether all of them were asked; then there is nothing left of it. */
-static bool rights_are_over(struct fm_stage_rights **rights)
-{
-	fm_stage_rights_asked(*rights);
-	if (!*rights || !fm_stage_rights_are_over(*rights))
-		return false;
-	fm_stage_rights_free(*rights);
-	*rights = NULL;
-	return true;
-}
-
 static void upkeep_done(struct fm_work *work)
 {
 	struct fm_stager *s = fm_container_of(work, struct fm_stager, upkeep_work);
 
 	s->is_in_upkeep = false;
-	if (rights_are_over(&s->rights))
-		s->has_agreed = true;
-	(void)rights_are_over(&s->again);
+	fm_stage_rights_asked(&s->rights);
 	if (!s->is_stopping)
 		arm_upkeep(s, UPKEEP_NS);
 	fm_engine_check_stopped(s->o.engine);
@@ -1276,15 +1258,7 @@ static void upkeep_fire(struct fm_timer *timer)
 	struct fm_stager *s = fm_container_of(timer, struct fm_stager, upkeep);
 
 	fm_stage_runs_note(&s->runs);
-	if (!s->has_agreed && !s->rights)
-		s->rights = fm_stage_rights_new(s->cache, s->o.engine, s->o.node,
-						&s->o.everybody, false);
-	else if (s->store_changes != s->o.engine->store_changes)
-		s->again = fm_stage_rights_new(s->cache, s->o.engine, s->o.node,
-					       &s->o.everybody, true);
-	s->store_changes = s->o.engine->store_changes;
-	fm_stage_rights_look(s->rights);
-	fm_stage_rights_look(s->again);
+	fm_stage_rights_look(&s->rights);
 	fm_far_rules_look(s->far_rules);
 	s->is_in_upkeep = true;
 	s->upkeep_work = (struct fm_work){ .run = upkeep_run, .done = upkeep_done };
@@ -1379,8 +1353,7 @@ static void close_parts(struct fm_stager *s)
 {
 	fm_far_rules_free(s->far_rules);
 	fm_afar_free(s->afar);
-	fm_stage_rights_free(s->rights);
-	fm_stage_rights_free(s->again);
+	fm_stage_rights_free(&s->rights);
 	fm_keeper_free(s->keeper);
 	fm_togethers_free(s->togethers);
 	fm_hub_free(s->hub);
@@ -1526,6 +1499,8 @@ static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out,
 		free(s);
 		return ret;
 	}
+	s->rights = (struct fm_stage_rights){ .cache = s->cache, .engine = s->o.engine,
+					      .node = s->o.node, .everybody = &s->o.everybody };
 	fm_list_init(&s->asks);
 	fm_list_init(&s->hub_asks);
 	fm_stage_runs_init(&s->runs, opts, s->cache);

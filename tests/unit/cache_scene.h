@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "mover/base/bytes.h"
 #include "mover/base/err.h"
 #include "staging/cache.h"
 #include "tests/fm_test.h"
@@ -161,6 +163,32 @@ static inline uint64_t scene_stage(struct scene *s, unsigned n, uint64_t bytes)
 	id = fm_cache_fetch_id(f);
 	fm_cache_fetch_close(f);
 	return id;
+}
+
+#define SCENE_STAGED_IT 5u		/* r-x */
+#define SCENE_BY_RULE	7u		/* rwx, of which the mask leaves r-x */
+
+/* What the list of a dataset's directory (acl(5)) says of a user; 0: nothing. */
+static inline unsigned scene_listed(struct scene *s, uint64_t id, uid_t uid)
+{
+	char path[PATH_MAX];
+	uint8_t acl[4096];
+	struct fm_reader r;
+	ssize_t len;
+
+	CU_ASSERT_EQUAL_FATAL(fm_cache_path(s->c, id, path, sizeof(path)), 0);
+	*strrchr(path, '/') = '\0';
+	len = getxattr(path, "system.posix_acl_access", acl, sizeof(acl));
+	r = (struct fm_reader){.at = acl, .end = acl + (len > 0 ? len : 0)};
+	(void)fm_get_le32(&r);
+	while (fm_reader_left(&r) >= 8) {
+		bool is_user = fm_get_le16(&r) == 2;
+		unsigned may = fm_get_le16(&r);
+
+		if (fm_get_le32(&r) == uid && is_user)
+			return may;
+	}
+	return 0;
 }
 
 static inline enum fm_cache_state scene_state(struct scene *s, uint64_t id)

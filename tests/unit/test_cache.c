@@ -1170,7 +1170,7 @@ static void test_readers(void)
 	some.groups[1] = 600;
 	all.is_all = true;
 	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 1000, false, &s.err), 0);
-	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &some, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &some, NULL, &s.err), 0);
 	CU_ASSERT_TRUE(may_read(path, 3000, 1) && may_read(path, 1000, 1));
 	CU_ASSERT_TRUE(may_read(path, 5000, 600) && may_read(path, 5000, 700));
 	CU_ASSERT_FALSE(may_read(path, 5000, 0));
@@ -1182,21 +1182,22 @@ static void test_readers(void)
 	CU_ASSERT_EQUAL(fm_cache_allow_only(s.c, id, may_nobody, NULL, &s.err), 0);
 	CU_ASSERT_TRUE(may_read(path, 3000, 1) && may_read(path, 5000, 700));
 	CU_ASSERT_FALSE(may_read(path, 2000, 1));
-	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &all, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &all, NULL, &s.err), 0);
 	CU_ASSERT_TRUE(may_read(path, 5000, 1) && may_read(path, 5000, 0));
-	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &none, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &none, NULL, &s.err), 0);
 	CU_ASSERT_FALSE(may_read(path, 3000, 1) || may_read(path, 5000, 700));
 	scene_end(&s);
 }
 
-/* The longest list there may be is taken, and comes back. A list that the file system does not take
- * changes nothing, and is told once. */
+/* The longest list there may be is taken, and comes back. Of a list that the file system does not
+ * take only those stay who staged it, and it is told once. */
 static void test_readers_many(void)
 {
 	struct fm_cache_readers many = {.user_count = FM_CACHE_READERS_MAX / 2,
 					.group_count = FM_CACHE_READERS_MAX / 2};
 	struct scene s;
 	uint64_t id;
+	bool is_stale;
 
 	scene_new(&s, "/var/tmp");
 	scene_open(&s);
@@ -1207,20 +1208,29 @@ static void test_readers_many(void)
 	}
 	for (uid_t u = 1000; u < 1000 + FM_CACHE_WHO_MAX; u++)
 		CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, u, false, &s.err), 0);
-	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &many, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &many, NULL, &s.err), 0);
 	for (uid_t u = 1000; u < 1000 + FM_CACHE_WHO_MAX; u++)
 		CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, u, &s.err), 1);
 	/* The list is read, and nothing is written that is there. */
 	fm_fault_arm("cache.xattr", 2);
-	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &many, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &many, NULL, &s.err), 0);
 	many.user_count--;
 	fm_fault_arm("cache.xattr", 2);
-	CU_ASSERT_TRUE(fm_cache_allow_readers(s.c, id, &many, &s.err) < 0);
+	CU_ASSERT_EQUAL(scene_listed(&s, id, many.users[0]), SCENE_BY_RULE);
+	CU_ASSERT_TRUE(fm_cache_allow_readers(s.c, id, &many, &is_stale, &s.err) < 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "whom the rules of its source let read"));
+	CU_ASSERT_FALSE(is_stale || scene_listed(&s, id, many.users[0]));
+	CU_ASSERT_EQUAL(scene_listed(&s, id, 1000), SCENE_STAGED_IT);
 	fm_fault_arm("cache.xattr", 2);
-	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &many, &s.err), 1);
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &many, NULL, &s.err), 1);
 	fm_fault_arm(NULL, 0);
-	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &many, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, id, &many, &is_stale, &s.err), 0);
+	CU_ASSERT_FALSE(is_stale);
+	CU_ASSERT_EQUAL(scene_listed(&s, id, many.users[0]), SCENE_BY_RULE);
+	fm_fault_arm("cache.xattr", 1);	/* it is not even read */
+	CU_ASSERT_TRUE(fm_cache_allow_readers(s.c, id, &many, &is_stale, &s.err) < 0);
+	CU_ASSERT_TRUE(is_stale);
+	fm_fault_arm(NULL, 0);
 	scene_end(&s);
 }
 

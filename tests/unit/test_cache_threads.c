@@ -77,7 +77,7 @@ static void use(struct worker *w, uint64_t id)
 	if (fm_cache_pin(w->s->c, id, who.uid, &w->err) == 0)
 		w->failed += fm_cache_unpin(w->s->c, id, who.uid, false, &w->err) < 0;
 	(void)fm_cache_allow_user(w->s->c, id, who.uid, false, &w->err);
-	(void)fm_cache_allow_readers(w->s->c, id, &readers, &w->err);
+	(void)fm_cache_allow_readers(w->s->c, id, &readers, NULL, &w->err);
 	fm_cache_release(w->s->c, hold);
 }
 

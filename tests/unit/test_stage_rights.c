@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may still read what is staged, asked of all copies at once: each is asked about once, when
- * its store can be asked. links: fm_staging_service
+ * Who may still read what is staged, asked of all copies at once: each is asked about until that
+ * went well, when its store can be asked. links: fm_staging_service
  */
 #include "tests/unit/cache_scene.h"
 
-#include <sys/xattr.h>
-
-#include "mover/base/bytes.h"
 #include "mover/base/fault.h"
 #include "mover/node/engine.h"
 #include "mover/node/node.h"
@@ -19,6 +16,7 @@
 static const struct fm_stage_everybody everybody;
 static struct scene s;
 static struct fm_engine *engine;
+static struct fm_stage_rights rights;
 static struct fm_store stores[3];
 static unsigned freed, asked;
 static bool is_away;
@@ -87,10 +85,13 @@ static void begin(void)
 	fm_engine_set_volumes(engine, volume_of, NULL, NULL);
 	set_store(0, "s");
 	set_store(1, "t");
+	rights = (struct fm_stage_rights){
+		.cache = s.c, .engine = engine, .node = "n1", .everybody = &everybody};
 }
 
 static void end(void)
 {
+	fm_stage_rights_free(&rights);
 	fm_engine_remove_store(engine, "s");
 	fm_engine_remove_store(engine, "t");
 	fm_engine_remove_store(engine, "away");
@@ -114,59 +115,31 @@ static uint64_t stage(unsigned n, const char *source)
 	return id;
 }
 
-/* Whether the list of a dataset's directory has the user, as one whom rules name. */
 static bool names_reader(uint64_t id)
 {
-	char path[PATH_MAX];
-	uint8_t acl[4096];
-	struct fm_reader r;
-	ssize_t len;
-
-	CU_ASSERT_EQUAL_FATAL(fm_cache_path(s.c, id, path, sizeof(path)), 0);
-	*strrchr(path, '/') = '\0';
-	len = getxattr(path, "system.posix_acl_access", acl, sizeof(acl));
-	r = (struct fm_reader){.at = acl, .end = acl + (len > 0 ? len : 0)};
-	(void)fm_get_le32(&r);
-	while (fm_reader_left(&r) >= 8) {
-		unsigned tag = fm_get_le16(&r), may = fm_get_le16(&r);
-
-		if (fm_get_le32(&r) == READER && tag == 2 && may == 7)
-			return true;
-	}
-	return false;
-}
-
-static struct fm_stage_rights *all(bool is_again)
-{
-	struct fm_stage_rights *r =
-		fm_stage_rights_new(s.c, engine, "n1", &everybody, is_again);
-
-	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
-	return r;
+	return scene_listed(&s, id, READER) == SCENE_BY_RULE;
 }
 
 /* One round; whether all were asked. */
-static bool ask(struct fm_stage_rights *r)
+static bool ask(void)
 {
-	fm_stage_rights_look(r);
-	fm_stage_rights_run(r);
-	fm_stage_rights_asked(r);
-	return fm_stage_rights_are_over(r);
+	fm_stage_rights_look(&rights);
+	fm_stage_rights_run(&rights);
+	fm_stage_rights_asked(&rights);
+	return rights.has_agreed && !rights.first && !rights.again;
 }
 
 /* Whichever stands before the one that waits. */
 static void test_one_waits(void)
 {
-	struct fm_stage_rights *r;
 	uint64_t ids[3];
 
 	begin();
 	ids[0] = stage(1, "n1:s/a");
 	ids[1] = stage(2, "n1:away/b");
 	ids[2] = stage(3, "n1:t/c");
-	r = all(false);
 	for (unsigned round = 0; round < 3; round++) {
-		CU_ASSERT_FALSE(ask(r));
+		CU_ASSERT_FALSE(ask());
 		CU_ASSERT_EQUAL(refs_of("s"), 1);
 		CU_ASSERT_EQUAL(refs_of("t"), 1);
 	}
@@ -175,15 +148,141 @@ static void test_one_waits(void)
 	CU_ASSERT_TRUE(names_reader(ids[0]) && names_reader(ids[2]));
 	CU_ASSERT_FALSE(names_reader(ids[1]));
 	set_store(2, "away");
-	CU_ASSERT_TRUE(ask(r));
+	CU_ASSERT_TRUE(ask());
 	CU_ASSERT_TRUE(names_reader(ids[1]));
-	CU_ASSERT_EQUAL(asked, 3);
-	fm_stage_rights_free(r);
 	end();
 	CU_ASSERT_EQUAL(freed, 3);
 }
 
+/* The rules of a store that a reload took away let nobody read; those of one that is away stay. */
+static void test_removed(void)
+{
+	uint64_t ids[4];
+
+	begin();
+	set_store(2, "away");
+	ids[0] = stage(1, "n1:s/a");
+	ids[1] = stage(2, "n1:away/b");
+	ids[2] = stage(3, "n1:t/c");
+	ids[3] = stage(4, "hf://n1:s/d");
+	CU_ASSERT_TRUE(ask());
+	for (unsigned i = 0; i < 4; i++)
+		CU_ASSERT_TRUE(names_reader(ids[i]));
+	fm_engine_remove_store(engine, "s");
+	fm_engine_remove_store(engine, "away");
+	CU_ASSERT_TRUE(ask());
+	CU_ASSERT_FALSE(names_reader(ids[0]) || names_reader(ids[3]));
+	CU_ASSERT_TRUE(names_reader(ids[1]) && names_reader(ids[2]));
+	end();
+}
+
+/* Who staged what is in it keeps that, and what is in a store of another node is left alone. */
+static void test_removed_only_rules(void)
+{
+	struct fm_cache_readers far = {.user_count = 1, .users = {READER}};
+	uint64_t ids[2];
+
+	begin();
+	ids[0] = stage(1, "n1:s/a");
+	ids[1] = stage(2, "n2:s/a");
+	CU_ASSERT_TRUE(ask());
+	CU_ASSERT_EQUAL(fm_cache_allow_readers(s.c, ids[1], &far, NULL, &s.err), 0);
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, ids[i], 1000, false, &s.err), 0);
+	fm_engine_remove_store(engine, "s");
+	CU_ASSERT_TRUE(ask());
+	CU_ASSERT_FALSE(names_reader(ids[0]));
+	CU_ASSERT_TRUE(names_reader(ids[1]));
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(fm_cache_is_user(s.c, ids[i], 1000, &s.err), 1);
+	end();
+}
+
+/* What a reload changed is not lost where there was no memory, or a list could not be read. */
+static void test_again(void)
+{
+	uint64_t id;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin();
+	id = stage(1, "n1:s/a");
+	fm_fault_arm("stage.alloc", 1);
+	CU_ASSERT_FALSE(ask());
+	CU_ASSERT_TRUE(ask());
+	CU_ASSERT_TRUE(names_reader(id));
+	fm_engine_remove_store(engine, "s");
+	fm_fault_arm("stage.alloc", 1);
+	(void)ask();
+	CU_ASSERT_TRUE(fm_fault_fired() && names_reader(id));
+	fm_fault_arm("cache.xattr", 1);
+	CU_ASSERT_FALSE(ask());
+	CU_ASSERT_TRUE(fm_fault_fired() && names_reader(id));
+	CU_ASSERT_TRUE(ask());
+	CU_ASSERT_FALSE(names_reader(id));
+	/* The first of the two that are asked, its users; and then its rules. */
+	for (unsigned n = 1; n <= 2; n++) {
+		set_store(0, "s");
+		fm_fault_arm("cache.xattr", n);
+		CU_ASSERT_FALSE(ask());
+		CU_ASSERT_TRUE(ask() && names_reader(id));
+		fm_engine_remove_store(engine, "s");
+		CU_ASSERT_TRUE(ask() && !names_reader(id));
+	}
+	fm_fault_arm(NULL, 0);
+	end();
+}
+
+struct eviction {
+	uint64_t id;
+	bool is_looked;			/* before it is being evicted */
+	unsigned renames;
+};
+
+/* It is away, and is asked about; then somebody wants it, and it comes back. */
+static void reached(void *ctx, const char *name)
+{
+	struct eviction *e = ctx;
+
+	e->renames += strcmp(name, "cache.rename") == 0;
+	if (strcmp(name, "cache.lease") != 0 || e->renames != 1)
+		return;
+	e->renames++;
+	if (!e->is_looked)
+		fm_stage_rights_look(&rights);
+	fm_stage_rights_run(&rights);
+	fm_stage_rights_asked(&rights);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, e->id, &s.err), -EAGAIN);
+}
+
+static void test_evicting(void)
+{
+	struct eviction e = {0};
+
+	if (fm_test_lacks_faults())
+		return;
+	for (unsigned round = 0; round < 2; round++) {
+		begin();
+		e = (struct eviction){.id = stage(1, "n1:s/a"), .is_looked = round == 1};
+		CU_ASSERT_TRUE(ask() && names_reader(e.id));
+		fm_engine_remove_store(engine, "s");
+		if (e.is_looked)
+			fm_stage_rights_look(&rights);
+		fm_fault_watch(reached, &e);
+		CU_ASSERT_EQUAL(fm_cache_discard(s.c, e.id, &s.err), -EAGAIN);
+		fm_fault_watch(NULL, NULL);
+		CU_ASSERT_TRUE(e.renames >= 2 && names_reader(e.id));
+		CU_ASSERT_TRUE(ask());
+		CU_ASSERT_FALSE(names_reader(e.id));
+		end();
+	}
+}
+
 static const struct fm_test tests[] = {
 	{"a store that is not open is waited for, and others are asked once", test_one_waits},
+	{"whom the rules of a store named loses that when the store is removed", test_removed},
+	{"who staged it keeps it then, and copies of other nodes stay", test_removed_only_rules},
+	{"what failed is asked about again", test_again},
+	{"one that is being evicted is asked about when it is back", test_evicting},
 };
 FM_TEST_MAIN("stage_rights", tests)
