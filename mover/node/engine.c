@@ -398,7 +398,7 @@ void fm_engine_remove_store(struct fm_engine *e, const char *name)
 		return;
 	fm_list_del(&ref->at);
 	e->store_count -= !ref->store->is_hidden;
-	e->store_changes++;
+	e->store_changes += !ref->store->is_hidden;
 	store_unref(ref);
 }
 
@@ -427,7 +427,7 @@ int fm_engine_set_store(struct fm_engine *e, struct fm_store *store, struct fm_e
 	}
 	fm_list_append(&e->stores, &ref->at);
 	e->store_count += !store->is_hidden;
-	e->store_changes++;
+	e->store_changes += !store->is_hidden;
 	return 0;
 }
 

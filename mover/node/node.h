@@ -86,7 +86,8 @@ struct fm_engine {
 	bool (*is_away)(void *ctx, const char *id);		/* likewise */
 	void *volume_ctx;
 	unsigned store_count;
-	uint64_t store_changes;		/* stores that came or went, so far: rules may be others */
+	/* stores of the configuration that came or went, so far: rules may be others */
+	uint64_t store_changes;
 	unsigned service_count;
 	void *service_state[FM_SERVICES_MAX];	/* of each of env.services */
 	struct fm_timer tick;

@@ -51,7 +51,9 @@ struct fm_stage_ask {
 	struct fm_queue_watch watch;	/* of the listing */
 	struct fm_work work;
 	struct fm_stage_offered *offered;
-	struct fm_store_ref *from;	/* a store of this node; NULL: another node's */
+	/* a store of this node, that it is listed in; then the one whose rules count; NULL: none */
+	struct fm_store_ref *from;
+	uint64_t store_changes;		/* of the engine, when its rules were asked for this */
 	struct fm_stage_totals totals;
 	struct fm_share_held place;
 	int draft;			/* of the manifest; -1: none */
@@ -235,11 +237,11 @@ static void name_readers(struct fm_stage_ask *a, const char *source)
 
 	if (!fm_cache_look(a->s->cache, a->id, &info) || strcmp(info.source, source) != 0)
 		return;
-	if (a->from)
-		(void)fm_stage_rights_name(a->s->cache, a->id, a->from->store,
-					   &a->s->o.everybody);
-	else
+	if (fm_stage_rights_is_far(a->s->o.node, source))
 		fm_far_rules_name(a->s->far_rules, a->id, source);
+	else if (!a->do_rules_wait)
+		(void)fm_stage_rights_name(a->s->cache, a->id, a->from ? a->from->store : NULL,
+					   &a->s->o.everybody);
 }
 
 static void hold_run(struct fm_work *work)
@@ -360,11 +362,55 @@ static void end_here(struct fm_stage_ask *a, const struct fm_err *err)
 	fm_together_wait(a->together, &a->end);
 }
 
+/*
+ * Finds the store of this node whose rules say who may read the dataset, as it is now: the one that
+ * was listed may have gone by a reload, and other rules with another store be there.
+ */
+static void find_rules(struct fm_stage_ask *a)
+{
+	struct fm_engine *engine = a->s->o.engine;
+	char source[FM_CACHE_SOURCE_MAX + 1];
+
+	source_of(a, source);
+	if (a->from)
+		fm_engine_store_put(a->from);
+	a->from = NULL;
+	a->do_rules_wait = fm_stage_rights_wait(engine, a->s->o.node, source);
+	if (!a->do_rules_wait)
+		a->from = fm_stage_rights_store(engine, a->s->o.node, source);
+}
+
+/* Those rules are others than those by which the user got it. */
+static void again_run(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	const struct fm_who who = { NULL, a->uid, a->gid };
+	struct fm_store *store = a->from ? a->from->store : NULL;
+	char source[FM_CACHE_SOURCE_MAX + 1];
+	struct fm_attr attr;
+	struct fm_err err;
+
+	source_of(a, source);
+	name_readers(a, source);
+	/* What a peer may read it may for its users. */
+	if (!store || a->is_invited || store->ops->stat(store, "", &who, &attr, &err) != -EACCES)
+		return;
+	fm_stage_rights_end(a->s->cache, source, a->uid, false);
+	a->result.err = err;
+	a->result.is_here = false;
+}
+
 static void hold_done(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 	const struct fm_err err = a->result.err;
 
+	if (err.code == 0 && a->store_changes != a->s->o.engine->store_changes) {
+		a->store_changes = a->s->o.engine->store_changes;
+		find_rules(a);
+		submit(a, again_run, hold_done);
+		return;
+	}
 	/* It is here, though the run may have found nothing when it looked, and waits for it. */
 	if (a->together && err.code == 0)
 		fm_together_found(a->together);
@@ -375,14 +421,8 @@ static void hold_done(struct fm_work *work)
 
 static void take(struct fm_stage_ask *a, uint64_t id)
 {
-	char source[FM_CACHE_SOURCE_MAX + 1];
-
 	a->id = id;
-	if (!a->from)	/* whose rules count here, whichever node was asked */
-		a->from = fm_engine_store_shared(a->s->o.engine, a->shared);
-	source_of(a, source);
-	a->do_rules_wait = !a->from &&
-			   fm_stage_rights_wait(a->s->o.engine, a->s->o.node, source);
+	find_rules(a);
 	submit(a, hold_run, hold_done);
 }
 
@@ -1084,6 +1124,7 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	if (!a)
 		return NULL;
 	a->s = s;
+	a->store_changes = s->o.engine->store_changes;
 	a->uid = r->who.uid;
 	a->gid = r->who.gid;
 	(void)snprintf(a->peer, sizeof(a->peer), "%s", r->who.peer ? r->who.peer : "");

@@ -1,16 +1,17 @@
 #!/bin/bash
 # Goal:   who may read a source no more may read its copy no more: at the next request, and when the daemon starts.
-# Method: two users, root and nobody; rules of a store of this node and of another one are changed. A right whose rules
+# Method: users root, nobody and daemon; rules of a store of this node and of another one are changed. A right whose rules
 #         this node does not know lasts as long as its user holds the copy.
 . "$(dirname "$0")/lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; };'
 need_nobody
+id daemon >/dev/null 2>&1 || skip "there is no user daemon"
 up 2
 chmod 755 "$dir/c" "$dir/c/n1" "$dir/c/n2"
 
-# rules I RULES: who may read the store of nI now.
+# rules I RULES [MORE]: who may read the store of nI now.
 rules() {
-	sed -i -e '/^read = /d' -e "s|directory = \"$dir/c/n$1/s\";|&\nread = [ $2 ];|" "$dir/c/n$1/fmove.conf"
+	sed -i -e '/^read = /d' -e "s|directory = \"$dir/c/n$1/s\";|&\nread = [ $2 ];${3-}|" "$dir/c/n$1/fmove.conf"
 }
 
 restart() {
@@ -37,9 +38,42 @@ make_source() {
 	echo "$2" >"$(store "$1")/$2/f"
 }
 
+# The rules change while a dataset comes: the new ones count, for who asked too. The look at all copies is over long before the request is.
+make_source 1 slow
+rules 1 '"*"'
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+FMOVE_FAULT=cache.xattr:3+7 start_again n1
+as_nobody fmove stage s/slow >out 2>err &
+slow=$!
+is_late() {
+	grep -q 'cache.xattr is late' "$dir/c/n1/log"
+}
+await is_late || bad "s/slow does not come: $(cat err)"
+copy=$(echo "$dir/c/n1/cache/ready/"*/slow)
+[ -f "$copy/f" ] || bad "it is not READY while the rules are asked: $copy"
+rules 1 '"user:root", "user:daemon"'
+take_over 1
+wait $slow && bad "nobody gets what the rules forbid since before it was there: $(cat out)"
+grep -q 'may not read' err || bad "nobody is not told why: $(cat err)"
+reads_not "$copy" 2>/dev/null || bad "the rules changed before it was there, and nobody reads it"
+setpriv --reuid daemon --regid daemon --clear-groups cat "$copy/f" >out || bad "the rules name daemon since before it was there, and he cannot read it"
+reachable 2
+
+# A single file, and what is taken as it is: who may still read it does.
+rules 1 '"*"'
+take_over 1
+one=$(as_nobody fmove stage s/slow/f --as one 2>err)	# a process of root runs it: nobody holds it
+[ "$(as_nobody cat "$one")" = slow ] || bad "nobody staged a file, and cannot read it: $(cat err)"
+rules 1 '"user:root", "user:nobody"' 'owner = "caller";'
+take_over 1
+ok fmove stage s/slow/f --as one -- true
+[ "$(as_nobody cat "$one")" = slow ] || bad "root asked for a file, too, and nobody lost it"
+ok fmove stage --check none s/slow/f --as one -- true
+[ "$(as_nobody cat "$one")" = slow ] || bad "root took a file as it is, and nobody lost it"
+rules 1 '"*"'
+
 # Of this node: the rules are asked again when anybody asks for it.
 make_source 1 own
-rules 1 '"*"'
 take_over 1
 own=$(for_nobody s/own)
 [ "$(reads "$own")" = own ] || bad "nobody staged it, and cannot read it: $(cat err)"

@@ -30,17 +30,22 @@ static int set_store(unsigned n, bool is_hidden)
 
 static void test_places(void)
 {
+	uint64_t changes;
+
 	engine = calloc(1, sizeof(*engine));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(engine);
 	fm_list_init(&engine->stores);
 	for (unsigned n = 1; n < FM_STORES_MAX; n++)
 		CU_ASSERT_EQUAL(set_store(n, false), 0);
+	changes = engine->store_changes;
 	CU_ASSERT_EQUAL(set_store(0, true), 0);
+	CU_ASSERT_EQUAL(engine->store_changes, changes);	/* nobody has to look at rules */
 	CU_ASSERT_EQUAL(set_store(FM_STORES_MAX, false), 0);
 	CU_ASSERT_EQUAL(set_store(FM_STORES_MAX + 1, false), -ENOSPC);
 	CU_ASSERT_EQUAL(set_store(FM_STORES_MAX + 1, true), 0);
 	fm_engine_remove_store(engine, stores[0].name);
 	fm_engine_remove_store(engine, stores[FM_STORES_MAX + 1].name);
+	CU_ASSERT_EQUAL(engine->store_changes, changes + 1);
 	CU_ASSERT_EQUAL(set_store(FM_STORES_MAX + 1, false), -ENOSPC);
 	fm_engine_remove_store(engine, stores[1].name);
 	CU_ASSERT_EQUAL(set_store(FM_STORES_MAX + 1, false), 0);
