@@ -245,13 +245,18 @@ static void resolve_done(struct fm_work *work)
 	w->is_working = false;
 }
 
-/* said: taken over. */
+/*
+ * said: taken over. All of them may wait for the user database without end: so they take no threads
+ * from what else their nodes ask for.
+ */
 static void take(struct word *w, struct fm_stage_named *said)
 {
+	static const char user_database;
+
 	w->said = said;
 	w->is_working = true;
 	w->work = (struct fm_work){ .run = resolve_run, .done = resolve_done,
-				    .who = fm_share_name(w->node) };
+				    .who = fm_share_name(w->node), .may_await = &user_database };
 	fm_worker_submit(w->all->o.worker, &w->work, w->all->o.loop);
 }
 

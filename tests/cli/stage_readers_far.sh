@@ -47,9 +47,14 @@ asked_reads() {
 
 mkdir "$(store 2)/set"
 echo text >"$(store 2)/set/f"
-here=54321
+here=54321 more=
 sed "s/^games:[^:]*:[0-9]*:/games:x:$here:/" /etc/group >groups.1
 { cat /etc/group; echo onlythere:x:54322:; } >groups.2
+for i in {1..12}; do
+	mkdir -p "$dir/c/n2/x$i/set"
+	more+="{ name = \"x$i\"; directory = \"$dir/c/n2/x$i\"; read = [ \"peer:n1\", \"group:games\" ]; }, "
+done
+sed -i "s|^stores = (|&$more|" "$dir/c/n2/fmove.conf"
 with_groups 1
 with_groups 2
 reachable 2
@@ -82,9 +87,14 @@ rules '"peer:n1", "group:games"'
 for i in 1 2 3; do
 	ok fmove stage n2:s/set -- true
 done
+# Look-ups for more stores of n2 than a peer has threads here: what else n2 asks for goes on.
+for i in {1..12}; do
+	ok fmove stage "n2:x$i/set" -- true
+done
+FMOVE_SOCKET=$dir/c/n2/fmoved.sock timeout 20 fmove ls n1:s >out 2>err || bad "n2 gets no answer while names of its rules are looked up: $(cat err)"
 reads daemon bin || bad "while names cannot be looked up, the list was changed"
 with_groups 1
-is_logged 'or a look-up of a user or group does not' "$dir/c/n1/log" || bad "n1 ended in another way: $(tail -n 20 "$dir/c/n1/log")"
+is_logged 'a look-up of a user or group, does not' "$dir/c/n1/log" || bad "n1 ended in another way: $(tail -n 20 "$dir/c/n1/log")"
 reachable 2
 await asked_reads nobody $here || bad "names can be looked up again, and games is not in the list"
 reads_not daemon daemon || bad "n2's rules name daemon no more, and he reads the copy"
