@@ -175,8 +175,9 @@ const struct fm_option fm_options[] = {
 	  false,
 	  "Nodes that may have this node stage what they name (fmove stage --nodes), and that it "
 	  "shares the reading of a source with; each of them needs the others in its own list. "
-	  "What one of them says it read is taken for the source's bytes: name those that you "
-	  "trust. \"*\": all peers" },
+	  "What one of them says it read is taken for the source's bytes, and each may read "
+	  "copies here of what is in other nodes' stores, whose rules this node does not know: "
+	  "name those that you trust, and that may have what this node has. \"*\": all peers" },
 
 	{ "metrics.listen", FM_OPTION_SERVE, AT(metrics.listen), 0, 0, "", NULL, false,
 	  "Where fmoved serves what it counts, for Prometheus (fmove-metrics(7)), as /metrics over "

@@ -9,8 +9,9 @@
  * named here. The names are looked up on this node; who is not known here is left out. While
  * nothing is heard, or names cannot be looked up, the lists stay as they are.
  *
- * That opens nothing that its rules close: they let this node read, and so whoever asks here. What
- * has one ID at several nodes (shared) is named by the rules of this node's store only.
+ * Its rules let this node read, and so whoever asks here. Users and groups that they name read the
+ * copy also if they may not use this node's socket; everybody means those who may. What has one ID
+ * at several nodes (shared) is named by the rules of this node's store only.
  */
 #ifndef FM_STAGE_FAR_RULES_H
 #define FM_STAGE_FAR_RULES_H

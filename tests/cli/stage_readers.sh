@@ -70,6 +70,9 @@ sed -i 's/socket_mode = "0666";/socket_mode = "0660"; socket_group = "games";/' 
 start_again n1
 await reads_not nobody bin || bad "nobody may not use the socket, and reads the copy"
 reads nobody games || bad "the socket is for games, whose member cannot read the copy"
+as daemon daemon fmove ls s >out 2>&1 && bad "daemon uses a socket that is for games"
+rules '"user:root", "user:daemon"'
+await reads daemon daemon || bad "the rules name daemon, who may not use the socket and cannot read the copy"
 
 # Where files have owners, the store's rules are not all that counts: who staged it reads the copy.
 rules '"*"' 'owner = "caller";'
