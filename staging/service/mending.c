@@ -31,6 +31,7 @@ struct mending {
 	unsigned at;			/* the first chunk of the file at hand */
 	int from;			/* that file as it should be; -1: none */
 	bool has_source;		/* it is known, and its store is there if it is ours */
+	bool is_refused;		/* this node, or who asks, may read it no more */
 	struct fm_err err, why;		/* of this file; the first of all */
 	void (*done)(void *ctx, const struct fm_err *why);
 	void *ctx;
@@ -113,6 +114,12 @@ static void open_run(struct fm_work *work)
 		m->from = fm_mending_file(m->o.stager, m->o.chunks[m->at].file_size, &m->err);
 }
 
+/* What did not come was refused, or is just not there. */
+static void note_refusal(struct mending *m)
+{
+	m->is_refused |= m->err.code == -EACCES || m->err.code == -EPERM;
+}
+
 static void not_fetched(struct fm_work *work)
 {
 	(void)close(fm_container_of(work, struct mending, work)->from);
@@ -124,6 +131,7 @@ static void fetched(struct fm_queue_watch *watch, const struct fm_job_result *re
 
 	(void)fcntl(m->from, F_SETFL, 0);	/* the job's O_DIRECT is not for any length */
 	m->err = result->err;
+	note_refusal(m);
 	submit(m, result->code < 0 ? not_fetched : mend_run, mended);
 }
 
@@ -151,12 +159,14 @@ static void opened(struct fm_work *work)
 {
 	struct mending *m = fm_container_of(work, struct mending, work);
 
-	if (m->from < 0)
+	if (m->from < 0) {
+		note_refusal(m);
 		end_file(m);
-	else if (m->store)
+	} else if (m->store) {
 		submit(m, mend_run, mended);
-	else
+	} else {
 		fetch(m);
+	}
 }
 
 /* ---- other nodes, for what the source has not ---- */
@@ -183,12 +193,28 @@ static void borrowed(void *ctx, const struct fm_err *why)
 	end(m);
 }
 
+/*
+ * Refuses what no other node is asked for: what the source's rules let this node or user read no
+ * more would come by a copy that they do not know of, and a CRC32C is not what a hub's names say.
+ */
+static int may_borrow(const struct mending *m, struct fm_err *err)
+{
+	if (m->is_refused)
+		return fm_err_set(err, -EACCES,
+				  "no other node is asked for what the source refuses");
+	if (strncmp(m->o.source, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) == 0)
+		return fm_err_set(err, -EOPNOTSUPP, "no other node is asked for bytes of a hub");
+	return 0;
+}
+
 static void borrow(struct mending *m)
 {
 	struct fm_err err;
 
 	if (m->why.code == 0 || atomic_load(m->o.is_stopped))
 		end(m);
+	else if (may_borrow(m, &err) < 0)
+		borrowed(m, &err);
 	else if (fm_borrow_start(&m->o, borrowed, m, &err) < 0)
 		borrowed(m, &err);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mending - damaged chunks of a dataset come again: from its source, or what that has not, from
- * another node that has the dataset, too (borrow.h).
+ * another node that has the dataset, too (borrow.h). Other nodes are not asked for what the source
+ * refuses, nor for bytes of a hub, which are as sure as their hash and not as a CRC.
  *
  * A file of a store of this node is read where it is. One of another node is fetched whole, into a
  * file without a name in the cache's directory, with the rights of who asks; what is not as the
