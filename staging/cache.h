@@ -205,8 +205,11 @@ size_t fm_cache_holders(struct fm_cache *cache, uint64_t id, struct fm_cache_hol
 void fm_cache_release(struct fm_cache *cache, uint64_t hold);
 void fm_cache_release_node(struct fm_cache *cache, const char *node, uint64_t theirs);
 
-/* The hold of that node lasts FM_CACHE_NODE_S from now. False: there is none. Never waits. */
-bool fm_cache_renew_node(struct fm_cache *cache, const char *node, uint64_t theirs);
+/*
+ * The hold of that node on that dataset lasts FM_CACHE_NODE_S from now. False: there is none. Never
+ * waits.
+ */
+bool fm_cache_renew_node(struct fm_cache *cache, uint64_t id, const char *node, uint64_t theirs);
 
 /*
  * It stays until that user, or root, unpins it; pinned twice is pinned once. -EDQUOT. Wait for

@@ -293,16 +293,16 @@ void fm_cache_release(struct fm_cache *c, uint64_t number)
 	pthread_mutex_unlock(&c->lock);
 }
 
-bool fm_cache_renew_node(struct fm_cache *c, const char *node, uint64_t theirs)
+bool fm_cache_renew_node(struct fm_cache *c, uint64_t id, const char *node, uint64_t theirs)
 {
+	struct fm_cache_entry *e;
 	bool is_there = false;
 
 	pthread_mutex_lock(&c->lock);
-	fm_list_each (at, next, &c->entries) {
-		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
-
-		fm_list_each (in, after, &e->holds) {
-			struct fm_cache_hold *h = fm_container_of(in, struct fm_cache_hold, at);
+	e = fm_cache_entry_of(c, id);
+	if (e) {
+		fm_list_each (at, next, &e->holds) {
+			struct fm_cache_hold *h = fm_container_of(at, struct fm_cache_hold, at);
 
 			if (is_of(&h->record, node, theirs)) {
 				renew(c, h);

@@ -12,6 +12,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/list.h"
+#include "mover/base/log.h"
 #include "mover/base/share.h"
 #include "mover/base/worker.h"
 #include "mover/node/node.h"
@@ -31,6 +32,7 @@ struct fm_keeper {
 	struct fm_keeper_opts o;
 	struct fm_list orders;
 	struct fm_share places;
+	uint64_t store_changes;		/* of the engine, when the holds were last looked at */
 };
 
 /* KEEP of a peer: its dataset is found, the rules are asked, and then it is done. */
@@ -57,6 +59,7 @@ int fm_keeper_new(const struct fm_keeper_opts *opts, struct fm_keeper **out, str
 	if (!k)
 		return fm_err_set(err, -ENOMEM, "allocate the keeper");
 	k->o = *opts;
+	k->store_changes = UINT64_MAX;
 	fm_list_init(&k->orders);
 	fm_share_init(&k->places, &limits);
 	*out = k;
@@ -91,6 +94,48 @@ static void answer(struct fm_session *s, const struct fm_stage_keep *keep, const
 	m.stage.body = body;
 	m.stage.len = fm_stage_kept_encode(&kept, body);
 	fm_session_send(s, &m);
+}
+
+/* ---- rules ---- */
+
+static int check_rules(const struct fm_keeper_opts *k, const char *source, const char *peer,
+		       struct fm_err *err)
+{
+	struct fm_store_ref *ref = fm_stage_rights_store(k->engine, k->node, source);
+	const struct fm_store_ops *ops = ref ? ref->store->ops : NULL;
+	int ret = 0;
+
+	if (!ref && strncmp(source, FM_STAGE_SHARED, strlen(FM_STAGE_SHARED)) != 0 &&
+	    fm_stage_rights_wait(k->engine, k->node, source))
+		ret = fm_err_set(err, -EAGAIN,
+				 "%.200s is on a volume that is not mounted: who may read it is "
+				 "not known", source);
+	if (ref && !(ops->lets_peer && ops->lets_peer(ref->store, peer)))
+		ret = fm_err_set(err, -EACCES,
+				 "%s may not read store \"%s\" of %s; \"peer:%s\" in the store's "
+				 "read list would allow it",
+				 peer, ref->store->name, k->node, peer);
+	if (ref)
+		fm_engine_store_put(ref);
+	return ret;
+}
+
+/*
+ * -EACCES: rules let that node read the source no more, and its hold has ended. A hold on what
+ * nobody can be asked about now stays.
+ */
+static int ask_again(const struct fm_keeper *k, uint64_t id, const char *peer, uint64_t number,
+		     struct fm_err *err)
+{
+	struct fm_cache_info info;
+	struct fm_err why;
+
+	if (!fm_cache_look(k->o.cache, id, &info) ||
+	    check_rules(&k->o, info.source, peer, &why) != -EACCES)
+		return 0;
+	fm_cache_release_node(k->o.cache, peer, number);
+	*err = why;
+	return -EACCES;
 }
 
 /* ---- an order ---- */
@@ -164,9 +209,14 @@ static void act_run(struct fm_work *work)
 	}
 }
 
+/* Rules may have changed while the hold was written down. */
 static void act_done(struct fm_work *work)
 {
-	end(fm_container_of(work, struct order, work));
+	struct order *o = fm_container_of(work, struct order, work);
+
+	if (o->err.code == 0 && o->keep.verb == FM_STAGE_HOLD)
+		(void)ask_again(o->keeper, o->id, o->peer, o->keep.hold, &o->err);
+	end(o);
 }
 
 /* ---- what is shown ---- */
@@ -216,29 +266,7 @@ static int show(struct order *o, const struct fm_cache_info *info)
 	return fm_request_start(o->keeper->o.engine, &r, asked, o, &o->err);
 }
 
-/* ---- rules, and the act ---- */
-
-static int check_rules(const struct order *o, const char *source, struct fm_err *err)
-{
-	const struct fm_keeper_opts *k = &o->keeper->o;
-	struct fm_store_ref *ref = fm_stage_rights_store(k->engine, k->node, source);
-	const struct fm_store_ops *ops = ref ? ref->store->ops : NULL;
-	int ret = 0;
-
-	if (!ref && strncmp(source, FM_STAGE_SHARED, strlen(FM_STAGE_SHARED)) != 0 &&
-	    fm_stage_rights_wait(k->engine, k->node, source))
-		ret = fm_err_set(err, -EAGAIN,
-				 "%.200s is on a volume that is not mounted: who may read it is "
-				 "not known", source);
-	if (ref && !(ops->lets_peer && ops->lets_peer(ref->store, o->peer)))
-		ret = fm_err_set(err, -EACCES,
-				 "%s may not read store \"%s\" of %s; \"peer:%s\" in the store's "
-				 "read list would allow it",
-				 o->peer, ref->store->name, k->node, o->peer);
-	if (ref)
-		fm_engine_store_put(ref);
-	return ret;
-}
+/* ---- the act ---- */
 
 /* The dataset is known: asks the rules of its store, and does what is to be done. */
 static void act(struct order *o)
@@ -248,7 +276,7 @@ static void act(struct order *o)
 	if (o->err.code == 0 && !fm_cache_look(o->keeper->o.cache, o->id, &info))
 		(void)fm_err_set(&o->err, -ENOENT, "it is not there any more");
 	else if (o->err.code == 0)
-		(void)check_rules(o, info.source, &o->err);
+		(void)check_rules(&o->keeper->o, info.source, o->peer, &o->err);
 	if (o->err.code == 0 && o->keep.verb == FM_STAGE_SHOW && show(o, &info) == 0)
 		return;
 	if (o->err.code < 0)
@@ -329,6 +357,17 @@ static void release(struct fm_keeper *k, const char *peer, uint64_t number)
 	fm_cache_release_node(k->o.cache, peer, number);
 }
 
+/* 1: the hold is there, and lasts again; it need not be written down. 0: there is none. */
+static int renew(struct fm_keeper *k, const char *peer, const struct fm_stage_keep *keep,
+		 struct fm_err *err)
+{
+	uint64_t id = fm_cache_find_listing(k->o.cache, &keep->key);
+
+	if (id == 0 || !fm_cache_renew_node(k->o.cache, id, peer, keep->hold))
+		return 0;
+	return ask_again(k, id, peer, keep->hold, err) < 0 ? err->code : 1;
+}
+
 static int check_peer(const struct fm_keeper *k, const struct fm_session *s, struct fm_err *err)
 {
 	if (!k)
@@ -360,16 +399,50 @@ void fm_keeper_message(struct fm_keeper *k, struct fm_session *s, const struct f
 		return;
 	}
 	ret = check_peer(k, s, &err);
-	/* of one that is there it need not be written down again */
-	if (ret == 0 && keep.verb == FM_STAGE_HOLD &&
-	    fm_cache_renew_node(k->o.cache, s->name, keep.hold)) {
-		answer(s, &keep, &err, NULL);
-		return;
-	}
+	if (ret == 0 && keep.verb == FM_STAGE_HOLD)
+		ret = renew(k, s->name, &keep, &err);
 	if (ret == 0)
 		ret = new_order(k, s->name, &keep, &o, &err);
-	if (ret < 0)
-		answer(s, &keep, &err, NULL);
-	else if (o)
+	if (o)
 		find(o);
+	else
+		answer(s, &keep, &err, NULL);
+}
+
+/* ---- after a reload ---- */
+
+struct look {
+	uint64_t ids[FM_CACHE_DATASETS_MAX];
+	struct fm_cache_holder holders[FM_CACHE_HOLDS_MAX];
+};
+
+static void look_at(const struct fm_keeper *k, uint64_t id, struct fm_cache_holder *holders)
+{
+	size_t count = fm_cache_holders(k->o.cache, id, holders, FM_CACHE_HOLDS_MAX);
+	struct fm_err err;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct fm_cache_holder *h = &holders[i];
+
+		if (h->node[0] && ask_again(k, id, h->node, h->theirs, &err) < 0)
+			fm_log_info("staging: a hold for %s has ended: %s", h->node, err.text);
+	}
+}
+
+void fm_keeper_look(struct fm_keeper *k)
+{
+	uint64_t changes = k->o.engine->store_changes;
+	struct look *l;
+	size_t count;
+
+	if (k->store_changes == changes)
+		return;
+	l = malloc(sizeof(*l));
+	if (!l)
+		return;		/* the next time, then */
+	k->store_changes = changes;
+	count = fm_cache_list(k->o.cache, l->ids, FM_CACHE_DATASETS_MAX);
+	for (size_t i = 0; i < count; i++)
+		look_at(k, l->ids[i], l->holders);
+	free(l);
 }

@@ -50,4 +50,10 @@ void fm_keeper_free(struct fm_keeper *k);	/* idle; NULL is allowed */
 /* KEEP. k NULL: this node stages nothing. */
 void fm_keeper_message(struct fm_keeper *k, struct fm_session *s, const struct fm_wire_stage *m);
 
+/*
+ * To be called every few seconds: after a reload, holds end for nodes that the rules of the
+ * dataset's store let read no more. So they do when such a node asks for longer.
+ */
+void fm_keeper_look(struct fm_keeper *k);
+
 #endif

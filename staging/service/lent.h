@@ -6,8 +6,8 @@
  * here reads ranges of its files as VERSION/PATH; of a dataset that is one file, as VERSION.
  * VERSION is the SHA-256 of its manifest, in lower-case hex. The hold says that this node stages
  * with that one, and that the rules of the source's store let it have the dataset if that store is
- * this node's (keeper.h; those of another node's are not known here), and that it stays meanwhile;
- * who has none hears of no dataset. No local caller may name the store, here or on the node that
+ * this node's (keeper.h; those of another node's are not known here), also since the last reload,
+ * and that it stays meanwhile; who has none hears of no dataset. No local caller may name the store, here or on the node that
  * reads: the API refuses the names of hidden stores.
  */
 #ifndef FM_STAGE_LENT_H

@@ -1301,6 +1301,7 @@ static void upkeep_fire(struct fm_timer *timer)
 	fm_stage_runs_note(&s->runs);
 	fm_stage_rights_look(&s->rights);
 	fm_far_rules_look(s->far_rules);
+	fm_keeper_look(s->keeper);
 	s->is_in_upkeep = true;
 	s->upkeep_work = (struct fm_work){ .run = upkeep_run, .done = upkeep_done };
 	fm_worker_submit(s->o.worker, &s->upkeep_work, s->o.loop);

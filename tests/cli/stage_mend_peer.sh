@@ -95,7 +95,15 @@ fmove datasets check models--org--m >out 2>err
 mv away "$hub"
 ok fmove datasets check models--org--m
 
-# n1 may read the store of n3 no more: neither n3 nor n2, which has it, too, and may, gives its copy.
+# n1 may read the store of n3 no more: neither n3 nor n2, which has it, too, and may, gives its copy. What a process of n1 holds at n3 is held no
+# longer, since a node reads there what it holds.
+sleep infinity &
+sleeper=$!
+ok settled fmove stage --nodes n1,n3 --hold-pid $sleeper n3:s/own
+held_by_n1() {
+	at 3 datasets --nodes none >held && grep -q 'held by n1' held
+}
+await held_by_n1 || bad "n3 does not hold it: $(cat held)"
 own=$(echo "$dir"/c/n1/cache/ready/*/own)
 sed -i '/^directory = .*\/s";$/a read = [ "peer:n2" ];' "$dir/c/n3/fmove.conf"
 kill -HUP "$(cat "$dir/c/n3/pid")"
@@ -104,6 +112,13 @@ spoil "$own/f" 1
 fmove datasets check own >out 2>err
 [ $? -eq 5 ] && grep -q 'own: .*n3.*; no other node is asked for what the source refuses; fmove unstage own' err || bad "by the rules: $(cat out err)"
 cmp "$own/f" "$(store 3)/own/f" && bad "it came from somewhere"
+await lets_go || bad "n3 holds it still: $(cat held)"
+is_logged 'a hold for n1 has ended: n1 may not read store "s" of n3' "$dir/c/n3/log" || bad "n3 does not say so: $(tail -5 "$dir/c/n3/log")"
+kill $sleeper
+nothing_is_afar() {
+	[ -z "$(ls "$dir/c/n1/cache/afar")" ]
+}
+await nothing_is_afar || bad "n1 holds it still: $(ls "$dir/c/n1/cache/afar")"
 
 # The store of the source is one of this node, and gone.
 sed -i 's/^name = "s";/name = "other";/' "$dir/c/n1/fmove.conf"

@@ -581,9 +581,11 @@ static void test_hold_for_a_node(void)
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &who, &again, &s.err), 0);
 	CU_ASSERT_EQUAL(again, hold);
 	scene_pass(&s, 599 * S);
-	CU_ASSERT_TRUE(fm_cache_renew_node(s.c, "n1", 7));
-	CU_ASSERT_FALSE(fm_cache_renew_node(s.c, "n1", 8));
-	CU_ASSERT_FALSE(fm_cache_renew_node(s.c, "n2", 7));
+	CU_ASSERT_TRUE(fm_cache_renew_node(s.c, id, "n1", 7));
+	CU_ASSERT_FALSE(fm_cache_renew_node(s.c, id, "n1", 8));
+	CU_ASSERT_FALSE(fm_cache_renew_node(s.c, id, "n2", 7));
+	CU_ASSERT_FALSE(fm_cache_renew_node(s.c, scene_stage(&s, 2, MIB), "n1", 7));
+	CU_ASSERT_FALSE(fm_cache_renew_node(s.c, 0, "n1", 7));
 	scene_pass(&s, 599 * S);
 	fm_cache_upkeep(s.c);
 	CU_ASSERT_EQUAL(holds_of(&s, id), 1);
