@@ -3,10 +3,10 @@
  * api_check - "check": a dataset that is READY is read again and compared with its manifest. See
  * api_op.h.
  *
- * Happy path: the dataset is held, its manifest is the one that its version names, and all that is
- * there is what the manifest says, or damaged chunks came again from the source or a
- * node that has it, too; then it is
- * written down that it was verified. What was not so is told at the end: the first FINDINGS_MAX,
+ * Happy path: the dataset is held, and no other check of it is under way, or that has ended. Its
+ * manifest is the one that its version names, and all that is there is what the manifest says, or
+ * damaged chunks came again from the source or a node that has it, too; then it is written down
+ * that it was verified. What was not so is told at the end: the first FINDINGS_MAX,
  * which are the ones that are mended, and how many there were. A client that goes away ends it.
  */
 #include <errno.h>
@@ -175,14 +175,18 @@ static void check_held(struct check *c)
 	(void)close(dir);
 }
 
-static void check_run(struct fm_work *work)
+static void find_run(struct fm_work *work)
 {
 	struct check *c = fm_container_of(work, struct check, work);
 	const struct fm_cache_holder who = { .uid = c->uid };
 
-	if (fm_stage_find_his(c->cache, c->name, c->uid, true, &c->id, &c->err) == 0 &&
-	    fm_cache_hold(c->cache, c->id, &who, &c->hold, &c->err) == 0)
-		check_held(c);
+	if (fm_stage_find_his(c->cache, c->name, c->uid, true, &c->id, &c->err) == 0)
+		(void)fm_cache_hold(c->cache, c->id, &who, &c->hold, &c->err);
+}
+
+static void check_run(struct fm_work *work)
+{
+	check_held(fm_container_of(work, struct check, work));
 }
 
 static void end_run(struct fm_work *work)
@@ -314,12 +318,35 @@ static void check_done(struct fm_work *work)
 		submit(c, end_run, ended);
 }
 
+/* No other check of that dataset is under way. */
+static void turn(struct fm_stage_check_run *run)
+{
+	struct check *c = fm_container_of(run, struct check, run);
+
+	if (!atomic_load(&run->is_stopped)) {
+		submit(c, check_run, check_done);
+		return;
+	}
+	(void)fm_err_set(&c->err, -ECANCELED, "the check was ended");
+	submit(c, end_run, ended);
+}
+
+static void find_done(struct fm_work *work)
+{
+	struct check *c = fm_container_of(work, struct check, work);
+
+	if (c->err.code < 0)
+		submit(c, end_run, ended);
+	else
+		fm_stage_check_run_enter(&c->run, c->id, turn);
+}
+
 static void forget(struct fm_api_task *t)
 {
 	struct check *c = t->work;
 
 	c->task = NULL;
-	atomic_store(&c->run.is_stopped, true);
+	fm_stage_check_run_stop(&c->run);
 }
 
 static void show_progress(struct fm_timer *timer)
@@ -364,7 +391,7 @@ static int start_check(struct fm_api_task *t, const struct fm_api_call *call, st
 	if (t->progress_ms > 0)
 		fm_timer_set(t->tasks->loop, &t->progress,
 			     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
-	submit(c, check_run, check_done);
+	submit(c, find_run, find_done);
 	return 0;
 }
 

@@ -10,23 +10,78 @@ void fm_stage_check_runs_init(struct fm_stage_check_runs *runs, struct fm_engine
 	runs->engine = engine;
 }
 
+static struct fm_stage_check_run *run_of(struct fm_list *at)
+{
+	return fm_container_of(at, struct fm_stage_check_run, at);
+}
+
 void fm_stage_check_runs_stop(struct fm_stage_check_runs *runs)
 {
 	runs->is_stopping = true;
 	fm_list_each(at, next, &runs->all)
-		atomic_store(&fm_container_of(at, struct fm_stage_check_run, at)->is_stopped,
-			     true);
+		fm_stage_check_run_stop(run_of(at));
 }
 
 void fm_stage_check_run_begin(struct fm_stage_check_runs *runs, struct fm_stage_check_run *run)
 {
 	run->engine = runs->engine;
+	run->runs = runs;
+	run->id = 0;
+	run->is_waiting = false;
 	atomic_store(&run->is_stopped, runs->is_stopping);
 	fm_list_append(&runs->all, &run->at);
 }
 
+/* ---- one after the other ---- */
+
+/* Of that dataset; NULL: there is none. */
+static struct fm_stage_check_run *find(struct fm_stage_check_runs *runs, uint64_t id,
+				       bool is_waiting)
+{
+	fm_list_each(at, next, &runs->all) {
+		struct fm_stage_check_run *run = run_of(at);
+
+		if (run->id == id && run->is_waiting == is_waiting)
+			return run;
+	}
+	return NULL;
+}
+
+static void give_turn(struct fm_stage_check_run *run)
+{
+	run->is_waiting = false;
+	run->turn(run);
+}
+
+void fm_stage_check_run_enter(struct fm_stage_check_run *run, uint64_t id,
+			      void (*turn)(struct fm_stage_check_run *run))
+{
+	bool is_free = !find(run->runs, id, false);
+
+	run->turn = turn;
+	run->id = id;
+	run->is_waiting = true;
+	if (is_free || atomic_load(&run->is_stopped))
+		give_turn(run);
+}
+
+/* One that waits need not wait to be told that it is over. */
+void fm_stage_check_run_stop(struct fm_stage_check_run *run)
+{
+	atomic_store(&run->is_stopped, true);
+	if (run->is_waiting)
+		give_turn(run);
+}
+
 void fm_stage_check_run_end(struct fm_stage_check_run *run)
 {
+	struct fm_engine *engine = run->engine;
+	struct fm_stage_check_run *next;
+
 	fm_list_del(&run->at);
-	fm_engine_check_stopped(run->engine);
+	next = run->id == 0 || find(run->runs, run->id, false) ? NULL
+							       : find(run->runs, run->id, true);
+	if (next)
+		give_turn(next);
+	fm_engine_check_stopped(engine);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * check_runs - the checks of datasets that are under way: the node stops when they have ended, and
- * ends them for it. Control thread.
+ * ends them for it. Of one dataset one comes after the other, since a chunk that is mended has
+ * another modification time and mode meanwhile. Control thread.
  */
 #ifndef FM_STAGE_CHECK_RUNS_H
 #define FM_STAGE_CHECK_RUNS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "mover/base/list.h"
 
@@ -23,6 +25,10 @@ struct fm_stage_check_runs {
 struct fm_stage_check_run {
 	struct fm_list at;
 	struct fm_engine *engine;
+	struct fm_stage_check_runs *runs;
+	uint64_t id;			/* of the dataset; 0: not known yet */
+	bool is_waiting;		/* for another one of that dataset */
+	void (*turn)(struct fm_stage_check_run *run);
 	atomic_bool is_stopped;		/* the worker looks */
 };
 
@@ -30,6 +36,16 @@ void fm_stage_check_runs_init(struct fm_stage_check_runs *runs, struct fm_engine
 void fm_stage_check_runs_stop(struct fm_stage_check_runs *runs);
 
 void fm_stage_check_run_begin(struct fm_stage_check_runs *runs, struct fm_stage_check_run *run);
+
+/*
+ * The dataset is known. turn() is called once: now, when those of the same dataset that came before
+ * have ended, or when this one is stopped.
+ */
+void fm_stage_check_run_enter(struct fm_stage_check_run *run, uint64_t id,
+			      void (*turn)(struct fm_stage_check_run *run));
+void fm_stage_check_run_stop(struct fm_stage_check_run *run);
+
+/* The next one of its dataset has its turn. It is not used any more. */
 void fm_stage_check_run_end(struct fm_stage_check_run *run);
 
 #endif

@@ -36,6 +36,17 @@ for i in 1 2; do
 	ok fmove datasets check set$i
 	[ ! -s out ] || bad "n$i: again: $(cat out)"
 done
+# Two at once: each ends well, and the file is what it was.
+data=$(fmove stage --as set2 n2:s/set 2>err) || bad "stage: $(cat err)"
+before=$(stat -c '%a %y' "$data/d/large")
+for at in 10 4200000 8500000; do
+	spoil "$data/d/large" $at
+done
+fmove datasets check set2 >out.2 2>&1 &
+ok fmove datasets check set2
+wait $! || bad "the other one of two: $(cat out.2)"
+cmp "$(store 2)/set/d/large" "$data/d/large" || bad "two at once: it is not mended"
+[ "$(stat -c '%a %y' "$data/d/large")" = "$before" ] || bad "two at once: $(stat "$data/d/large"), it was $before"
 [ -z "$(find "$dir/c/n1/cache" -name '*.part*')" ] || bad "something stays: $(find "$dir/c/n1/cache")"
 
 # A blob of a hub.

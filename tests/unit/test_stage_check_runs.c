@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checks of datasets that are under way: of one dataset one after the other, and none waits that is
+ * stopped. links: fm_staging_service
+ */
+#include "tests/fm_test.h"
+
+#include "mover/node/node.h"
+#include "staging/service/check_runs.h"
+
+#define COUNT 4u
+
+static struct fm_engine engine;
+static struct fm_stage_check_runs runs;
+static struct fm_stage_check_run run[COUNT];
+static unsigned turns[COUNT];
+
+static void turn(struct fm_stage_check_run *r)
+{
+	turns[r - run]++;
+}
+
+static void begin(void)
+{
+	memset(turns, 0, sizeof(turns));
+	fm_stage_check_runs_init(&runs, &engine);
+	runs.is_stopping = false;
+	for (unsigned i = 0; i < COUNT; i++)
+		fm_stage_check_run_begin(&runs, &run[i]);
+}
+
+static void enter(unsigned i, uint64_t id)
+{
+	fm_stage_check_run_enter(&run[i], id, turn);
+}
+
+static bool are(unsigned a, unsigned b, unsigned c, unsigned d)
+{
+	return turns[0] == a && turns[1] == b && turns[2] == c && turns[3] == d;
+}
+
+static void end_all(void)
+{
+	while (!fm_list_is_empty(&runs.all))
+		fm_stage_check_run_end(
+			fm_container_of(runs.all.next, struct fm_stage_check_run, at));
+}
+
+static void test_one_after_the_other(void)
+{
+	begin();
+	enter(1, 7);
+	enter(0, 7);
+	enter(2, 8);	/* another dataset */
+	enter(3, 7);
+	CU_ASSERT_TRUE(are(0, 1, 1, 0));
+	fm_stage_check_run_end(&run[2]);
+	CU_ASSERT_TRUE(are(0, 1, 1, 0));
+	fm_stage_check_run_end(&run[1]);
+	CU_ASSERT_TRUE(are(1, 1, 1, 0));
+	fm_stage_check_run_end(&run[0]);
+	CU_ASSERT_TRUE(are(1, 1, 1, 1));
+	fm_stage_check_run_end(&run[3]);
+	CU_ASSERT_TRUE(fm_list_is_empty(&runs.all));
+}
+
+/* Its client went: it ends at once, and another one still waits for the first. */
+static void test_stopped(void)
+{
+	begin();
+	enter(0, 7);
+	enter(1, 7);
+	enter(2, 7);
+	fm_stage_check_run_stop(&run[1]);
+	CU_ASSERT_TRUE(are(1, 1, 0, 0));
+	CU_ASSERT_TRUE(atomic_load(&run[1].is_stopped) && !atomic_load(&run[0].is_stopped));
+	fm_stage_check_run_end(&run[1]);
+	CU_ASSERT_TRUE(are(1, 1, 0, 0));
+	fm_stage_check_run_stop(&run[0]);	/* which the worker sees */
+	CU_ASSERT_TRUE(are(1, 1, 0, 0));
+	fm_stage_check_run_end(&run[0]);
+	CU_ASSERT_TRUE(are(1, 1, 1, 0));
+	fm_stage_check_run_end(&run[3]);	/* its dataset was not found */
+	end_all();
+	CU_ASSERT_TRUE(are(1, 1, 1, 0));
+}
+
+static void test_node_stops(void)
+{
+	begin();
+	enter(0, 7);
+	enter(1, 7);
+	fm_stage_check_runs_stop(&runs);
+	CU_ASSERT_TRUE(are(1, 1, 0, 0));
+	enter(2, 7);
+	CU_ASSERT_TRUE(are(1, 1, 1, 0));
+	end_all();
+	CU_ASSERT_TRUE(are(1, 1, 1, 0));
+}
+
+static const struct fm_test tests[] = {
+	{ "checks of one dataset come one after the other", test_one_after_the_other },
+	{ "one that is stopped waits for nobody", test_stopped },
+	{ "none waits when the node stops", test_node_stops },
+};
+
+FM_TEST_MAIN("stage_check_runs", tests)
