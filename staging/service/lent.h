@@ -7,8 +7,8 @@
  * VERSION is the SHA-256 of its manifest, in lower-case hex. The hold says that this node stages
  * with that one, and that the rules of the source's store let it have the dataset if that store is
  * this node's (keeper.h; those of another node's are not known here), also since the last reload,
- * and that it stays meanwhile; who has none hears of no dataset. No local caller may name the store, here or on the node that
- * reads: the API refuses the names of hidden stores.
+ * and that it stays meanwhile; who has none hears of no dataset. No local caller may name the
+ * store, here or on the node that reads: the API refuses the names of hidden stores.
  */
 #ifndef FM_STAGE_LENT_H
 #define FM_STAGE_LENT_H
