@@ -118,7 +118,7 @@ fmove stage --nodes n1,n3 hf:org/plain >out 2>err
 [ ! -e "$dir/c/n3/cache/hf/hub/models--org--plain" ] || bad "n3 has what no hash shows in its hub"
 # Nor does it come to be shown because the node failed, or ended, when all of it was there: a later request fetches it anew.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
-FMOVE_FAULT=stage.readlink:1 start_again n3
+FMOVE_FAULT=stage.manifest_copy:1 start_again n3
 reachable 3
 fmove stage --nodes n1,n3 hf:org/plain >out 2>err
 [ $? -eq 1 ] && ! grep -q 'n3: failed: .*without a hash' err || bad "n3 had no fault: $(cat out err)"
@@ -132,7 +132,7 @@ ok fmove stage hf:org/plain
 
 # Who asks for it alone while it comes from other nodes does not get that run's error.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n3
-FMOVE_FAULT=stage.readlink:1+2 start_again n3
+FMOVE_FAULT=stage.manifest_copy:1+2 start_again n3
 reachable 3
 repository 2 bare "$one"
 echo bare >"$(store 2)/models--org--bare/snapshots/$one/README.md"
