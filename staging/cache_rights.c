@@ -409,7 +409,12 @@ int fm_cache_allow_readers(struct fm_cache *c, uint64_t id, const struct fm_cach
 	*is_stale = true;
 	pthread_mutex_lock(&c->use);
 	ret = dir = open_entry(c, id, err);
-	if (dir >= 0) {
+	if (dir == -ENOENT) {	/* somebody removed it by hand: there is nothing to read */
+		*is_stale = false;
+		ret = 0;
+	} else if (dir < 0) {
+		ret = told(c, id, dir);
+	} else {
 		ret = told(c, id, name_readers(dir, readers, is_stale));
 		(void)close(dir); /* only its list was changed */
 		if (ret < 0)

@@ -54,6 +54,7 @@ struct fm_stage_ask {
 	/* a store of this node, that it is listed in; then the one whose rules count; NULL: none */
 	struct fm_store_ref *from;
 	uint64_t store_changes;		/* of the engine, when its rules were asked for this */
+	bool has_entry;			/* by these rules it was written who may read */
 	struct fm_stage_totals totals;
 	struct fm_share_held place;
 	int draft;			/* of the manifest; -1: none */
@@ -266,6 +267,7 @@ static void hold_run(struct fm_work *work)
 	source_of(a, source);
 	if (ret == 0)
 		name_readers(a, source);
+	a->has_entry = ret == 0;
 	if (ret == 0 && a->is_pinned)
 		ret = fm_cache_pin(c, a->id, a->uid, err);
 	if (ret == 0 && a->revision[0])
@@ -396,7 +398,8 @@ static void again_run(struct fm_work *work)
 	if (!store || a->is_invited || store->ops->stat(store, "", &who, &attr, &err) != -EACCES)
 		return;
 	fm_stage_rights_end(a->s->cache, source, a->uid, false);
-	a->result.err = err;
+	if (a->result.err.code == 0)
+		a->result.err = err;
 	a->result.is_here = false;
 }
 
@@ -405,7 +408,7 @@ static void hold_done(struct fm_work *work)
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 	const struct fm_err err = a->result.err;
 
-	if (err.code == 0 && a->store_changes != a->s->o.engine->store_changes) {
+	if (a->has_entry && a->store_changes != a->s->o.engine->store_changes) {
 		a->store_changes = a->s->o.engine->store_changes;
 		find_rules(a);
 		submit(a, again_run, hold_done);
