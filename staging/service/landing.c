@@ -62,6 +62,8 @@ static uint8_t *memory_of(size_t len)
 
 	if (at && huge > 0)
 		(void)madvise(at, huge, MADV_HUGEPAGE); /* advice */
+	if (at && huge > 0 && huge < len) /* a whole one would be more than was taken */
+		(void)madvise(at + huge, HUGE_PAGE, MADV_NOHUGEPAGE);
 	return at;
 }
 
