@@ -583,10 +583,7 @@ static int end_file(int root, const char *path, const struct fm_stage_entry *e)
 	return fm_call(fchmodat(root, path, e->mode, 0));
 }
 
-/*
- * Whether the file system has kept what it was given: one may round times, or have one file for two
- * names. -ESTALE: not so.
- */
+/* Whether the file system has kept what it was given: one may round times. -ESTALE: not so. */
 static int check_one(int root, const char *path, const char *target, const struct fm_stage_entry *e)
 {
 	struct stat st;

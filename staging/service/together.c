@@ -595,7 +595,7 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 		return ret;
 	}
 	take_draft(t, draft);
-	if (!t->core && !t->is_looking) {
+	if (!t->core && !t->is_looking && !t->is_anew) {
 		t->is_listed = a.source == t->self;
 		fm_together_look_here(t, NULL);
 	}

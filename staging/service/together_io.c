@@ -35,6 +35,8 @@
 #include "staging/service/together_priv.h"
 
 #define BESIDE (FM_STAGE_LEFT + (2u << 20))	/* memory that a node has to have for the rest */
+#define FOLDED_UPPER ".CASE"	/* in a fetch's directory, for a moment */
+#define FOLDED_LOWER ".case"
 #define SCRATCH_LEN 8u		/* of an extent: its CRC, and 1 if it is there */
 
 enum op_kind { OP_READ, OP_WRITE, OP_FORGET, OP_UPLOAD, OP_CHECK, OP_PUBLISH };
@@ -656,8 +658,8 @@ static void publish_done(struct fm_work *work)
 	}
 	if (code == -ESTALE)
 		(void)fm_err_set(&err, code,
-				 "the file system of the cache does not keep all names, sizes and "
-				 "times of %s: put staging.directory on another one",
+				 "the file system of the cache does not keep all sizes and times "
+				 "of %s: put staging.directory on another one",
 				 t->about.name);
 	else
 		(void)fm_err_sys(&err, code < 0 ? code : -ECANCELED, "finish %s", t->about.name);
@@ -1219,6 +1221,23 @@ static bool read_again(struct fm_together *t, uint32_t extent, uint32_t *crc)
 	return is_it;
 }
 
+/* A dataset may have two names that differ in case only. Nothing would show that one was lost. */
+static int check_case(struct fm_together *t, int dir)
+{
+	struct stat st;
+	int ret = fm_call_mkdirat(dir, FOLDED_UPPER, 0700);
+
+	if (ret < 0 && ret != -EEXIST)
+		return ret;
+	ret = FM_FAULT("stage.folded") ? 0 : fm_call_fstatat(dir, FOLDED_LOWER, &st);
+	(void)unlinkat(dir, FOLDED_UPPER, AT_REMOVEDIR);
+	if (ret != 0)
+		return ret == -ENOENT ? 0 : ret;
+	return fm_err_set(&t->work_err, -EOPNOTSUPP,
+			  "the cache takes names that differ in case for one: put "
+			  "staging.directory where chattr +F was not used");
+}
+
 static int lay(struct fm_together *t)
 {
 	int dir = fm_cache_fetch_dir(t->fetch), ret = 0;
@@ -1231,6 +1250,8 @@ static int lay(struct fm_together *t)
 		ret = fm_cache_names(dir, remove_ours, &dir);
 	if (ret == 0)
 		ret = fm_tree_remove(dir, FM_STAGE_TAKEN, NULL);
+	if (ret == 0)
+		ret = check_case(t, dir);
 	if (ret == 0)
 		ret = fm_call_mkdirat(dir, FM_TOGETHER_LAID, 0700);
 	if (ret < 0 && ret != -EEXIST)
@@ -1357,6 +1378,8 @@ void fm_together_take(struct fm_together *t, struct fm_together_sink *sink,
 {
 	t->sink = sink;
 	t->fetch = fetch;
+	t->is_ready = false;	/* it was, perhaps: an end without errors is none for this sink */
+	t->peer[t->self].place = FM_RUN_PASSIVE;
 	if (t->is_looking || t->is_over) {	/* afterwards; or it is told the end */
 		fm_together_wake(t);
 		return;
@@ -1387,8 +1410,6 @@ static void forget_disk(struct fm_together *t)
 	t->hold = 0;
 	memset(t->have, 0, (t->about.extents + 63) / 64 * sizeof(*t->have));
 	atomic_store(&t->laid, 0);
-	t->is_ready = false;
-	me->place = FM_RUN_PASSIVE;
 	me->done = 0;
 	free(me->path);
 	me->path = NULL;
@@ -1445,6 +1466,10 @@ static void found_done(struct fm_work *work)
 	fm_together_wake(t);
 	if (t->is_over)
 		return;
+	if (!t->is_ready && t->fetch) {	/* it went, and somebody fetches it again */
+		fm_together_take(t, t->sink, t->fetch);
+		return;
+	}
 	if (!t->is_ready) {
 		(void)fm_err_set(&err, -ENOENT, "%s was removed meanwhile; run it again",
 				 t->about.name);
