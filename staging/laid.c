@@ -583,6 +583,17 @@ static int end_file(int root, const char *path, const struct fm_stage_entry *e)
 	return fm_call(fchmodat(root, path, e->mode, 0));
 }
 
+/* What went through the page cache goes from there, if it is on the disk by now; else no matter. */
+static void drop_small(int root, const char *path, uint64_t size)
+{
+	int fd = fm_call_open_below(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, INSIDE);
+
+	if (fd < 0)
+		return;
+	fm_page_drop(fd, 0, size);
+	(void)close(fd);	/* nothing was written */
+}
+
 /* Whether the file system has kept what it was given: one may round times. -ESTALE: not so. */
 static int check_one(int root, const char *path, const char *target, const struct fm_stage_entry *e)
 {
@@ -599,7 +610,11 @@ static int check_one(int root, const char *path, const char *target, const struc
 		return -ESTALE;
 	if (e->type == FM_STAGE_LINK)
 		return S_ISLNK(st.st_mode) ? 0 : -ESTALE;
-	return S_ISREG(st.st_mode) && (uint64_t)st.st_size == e->size ? 0 : -ESTALE;
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != e->size)
+		return -ESTALE;
+	if (e->size > 0 && e->size < LET_GO_MIN)
+		drop_small(root, path, e->size);
+	return 0;
 }
 
 static int end_one(int root, const char *path, const char *target, const struct fm_stage_entry *e)

@@ -53,7 +53,8 @@ int fm_stage_lay_begin(int manifest, int root);
 
 /*
  * Empty files, links, times and permissions; then each file and link is looked at. -ESTALE: the
- * file system has not kept its size or time. Twice is fine.
+ * file system has not kept its size or time. What is synced of files of less than 1 MiB leaves the
+ * page cache. Twice is fine.
  */
 int fm_stage_lay_end(int manifest, int root);
 

@@ -287,6 +287,9 @@ static void test_not_cached(void)
 		CU_ASSERT_TRUE(cached_pages(to, "large") <= 2); /* its end, of 5,003 bytes */
 		CU_ASSERT_TRUE(cached_pages(to, "d/piece") <= 1); /* its end */
 		CU_ASSERT_TRUE(cached_pages(to, "a/1") > 0); /* else it would see nothing */
+		CU_ASSERT_EQUAL(syncfs(to), 0);
+		CU_ASSERT_EQUAL(fm_stage_lay_end(manifest, to), 0);
+		CU_ASSERT_EQUAL(cached_pages(to, "a/1"), 0);
 	}
 	end();
 }
