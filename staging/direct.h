@@ -5,7 +5,8 @@
  * On some machines the page cache is the GPU's memory, and what is staged is more than it has. So
  * files of 16 MiB and more do not pass it. Smaller ones lie in memory one behind the other, and
  * most of them on no block's boundary: they do, and go from it when they are written (laid.c; of
- * 1 MiB and more) or when their manifest was made (build.h). Worker threads; waits for the disk.
+ * 1 MiB and more), when all came (laid.h) or when their manifest was made from the disk (build.h).
+ * Worker threads; waits for the disk.
  */
 #ifndef FM_STAGE_DIRECT_H
 #define FM_STAGE_DIRECT_H

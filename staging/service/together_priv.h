@@ -101,7 +101,7 @@ struct fm_together {
 	struct fm_list starting, running;	/* ops */
 	struct fm_memory_turn turn;	/* of those that wait for memory */
 	unsigned ops;			/* that have not ended, with works of other kinds */
-	/* Of these, extents that are written; that wait for a sync; that are synced: */
+	/* Of these, extents that are being written, that wait for a sync, that are being synced: */
 	struct fm_list batch, written, saving;
 	struct fm_work write_work, save_work;
 	struct fm_work work;		/* look, take */
