@@ -161,9 +161,7 @@ const struct fm_option fm_options[] = {
 	  FM_CONFIG_UPLOAD_SLOTS_MAX, "4", NULL, false,
 	  "Parts of a dataset, of up to 32 MiB, that this node reads from its disk and sends to "
 	  "others at once in one run of several nodes; fewer leave more to what else runs here. "
-	  "Give all nodes that stage together the same: who coordinates a run counts with its own "
-	  "value, and a node with a lower one refuses what is more, and is asked again. What it "
-	  "has in memory just then it sends besides" },
+	  "What it has in memory just then it sends besides" },
 	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0",
 	  NULL, false,
 	  "How much one user may hold and pin; what would be more is not fetched for him. What "

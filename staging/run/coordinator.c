@@ -372,7 +372,8 @@ void fm_run_seat_forget(struct fm_run *run, unsigned node)
 static bool is_sound_state(const struct fm_run *run, const struct fm_run_state *st)
 {
 	if (st->place >= FM_RUN_PLACES || st->lease_count > FM_RUN_LEASES ||
-	    st->coming_count > FM_RUN_SLOTS || st->have_count > run->extent_count)
+	    st->coming_count > FM_RUN_SLOTS || st->have_count > run->extent_count ||
+	    st->uploads == 0 || st->uploads > FM_RUN_UPLOADS_MAX)
 		return false;
 	for (unsigned i = 0; i < st->lease_count; i++)
 		if (st->lease[i].extent >= run->extent_count)

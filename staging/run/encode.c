@@ -24,6 +24,7 @@ static void put_state(struct fm_writer *w, const struct fm_run_state *st)
 {
 	fm_put_u8(w, st->place);
 	fm_put_u8(w, st->can_read);
+	fm_put_u8(w, st->uploads);
 	fm_put_le32(w, (uint32_t)st->code);
 	fm_put_le32(w, st->order);
 	fm_put_le32(w, st->have_count);
@@ -100,6 +101,8 @@ static void get_state(struct fm_reader *r, struct fm_run_state *st)
 {
 	st->place = get_up_to(r, FM_RUN_PLACES - 1);
 	st->can_read = get_bool(r);
+	st->uploads = get_up_to(r, FM_RUN_UPLOADS_MAX);
+	r->failed = r->failed || st->uploads == 0;
 	st->code = (int32_t)fm_get_le32(r);
 	st->order = fm_get_le32(r);
 	st->have_count = fm_get_le32(r);

@@ -103,6 +103,7 @@ static void fill_state(const struct fm_run *run, struct fm_run_state *st)
 
 	*st = (struct fm_run_state){.place = (uint8_t)m->place,
 				    .can_read = m->can_read,
+				    .uploads = (uint8_t)run->uploads_max,
 				    .code = m->code,
 				    .order = m->order,
 				    .have_count = m->have_count,

@@ -116,6 +116,8 @@ struct fm_run_held {
 struct fm_run_state {
 	uint8_t place;			/* enum fm_run_place */
 	bool can_read;
+	/* extents that it sends from its disk at once, 1 to FM_RUN_UPLOADS_MAX */
+	uint8_t uploads;
 	int32_t code;			/* FM_RUN_OUT: why */
 	uint32_t order;			/* the last it had */
 	uint32_t have_count;

@@ -511,7 +511,7 @@ static uint64_t servers_of(const struct fm_run *run)
 	uint64_t servers = 0;
 
 	for (unsigned n = 0; n < run->node_count; n++)
-		if (run->coordinator.uploads[n] < run->uploads_max)
+		if (fm_run_may_serve(&run->coordinator, n))
 			servers |= bit(n);
 	return servers;
 }

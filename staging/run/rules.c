@@ -184,6 +184,11 @@ bool fm_run_is_under_way(const struct coordinator *co, uint32_t extent, uint64_t
 	return false;
 }
 
+bool fm_run_may_serve(const struct coordinator *co, unsigned node)
+{
+	return co->uploads[node] < co->seat[node].state.uploads;
+}
+
 /*
  * Of the peers that have it one from which fetches came, else the one that sends least: who is slow
  * is idle, since nothing comes from there. -1: none has room.
@@ -204,9 +209,9 @@ int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent)
 	for (unsigned i = 0; i < run->node_count && may; i++) {
 		unsigned n = (extent + node + i) % run->node_count;
 
-		if (!(may & bit(n)) || co->uploads[n] >= run->uploads_max)
+		if (!(may & bit(n)) || !fm_run_may_serve(co, n))
 			continue;
-		cost = co->failed_of[n] * run->uploads_max + co->uploads[n];
+		cost = co->failed_of[n] * (unsigned)FM_RUN_UPLOADS_MAX + co->uploads[n];
 		if (cost >= least)
 			continue;
 		least = cost;

@@ -214,6 +214,8 @@ bool fm_run_is_overdue(const struct fm_run *run, const struct seat_lease *l);
 uint64_t fm_run_trusted(const struct coordinator *co, uint32_t extent);
 bool fm_run_is_held(const struct coordinator *co, uint32_t extent, uint64_t near);
 bool fm_run_is_under_way(const struct coordinator *co, uint32_t extent, uint64_t near);
+/* Whether it sends less from its disk than it said that it can. */
+bool fm_run_may_serve(const struct coordinator *co, unsigned node);
 int fm_run_server(const struct fm_run *run, unsigned node, uint32_t extent);
 bool fm_run_is_sealed(const struct coordinator *co);
 bool fm_run_is_settled(const struct fm_run *run);

@@ -105,6 +105,7 @@ static void report(struct talk *t, struct stage_run *r, const struct fm_run_stat
 static struct fm_run_state state_of(const struct stage_run *r, enum fm_run_place place, bool has)
 {
 	return (struct fm_run_state){.place = (uint8_t)place,
+				     .uploads = 4,
 				     .have_count = has ? r->about.extents : 0,
 				     .up = UINT64_C(1) << r->daemon | 0xf};
 }

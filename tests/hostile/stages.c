@@ -107,6 +107,7 @@ static void any_state(struct stage_run *r, struct odds *o, struct fm_run_state *
 	*st = (struct fm_run_state){
 		.place = one_in(o, 2) ? FM_RUN_SINK : (uint8_t)below(o, FM_RUN_PLACES),
 		.can_read = one_in(o, 3),
+		.uploads = (uint8_t)(1 + below(o, FM_RUN_UPLOADS_MAX)),
 		.code = one_in(o, 4) ? -(int32_t)below(o, 200) : 0,
 		.order = one_in(o, 4) ? (uint32_t)any_number(o) : r->heard_order,
 		.have_count = (uint32_t)below(o, r->about.extents + 1),

@@ -19,8 +19,9 @@ static struct fm_run_msg make(unsigned type)
 			       .extent = 8, .crc = 9, .number = 10, .nodes = UINT64_C(1) << 63};
 
 	if (type == FM_RUN_JOIN || type == FM_RUN_PULSE)
-		m.state = (struct fm_run_state){.place = FM_RUN_SINK, .can_read = true, .code = -28,
-						.order = 3, .have_count = 4, .up = 5, .wanted = 6,
+		m.state = (struct fm_run_state){.place = FM_RUN_SINK, .can_read = true,
+						.uploads = 16, .code = -28, .order = 3,
+						.have_count = 4, .up = 5, .wanted = 6,
 						.lease_count = 2, .lease = {{1, false}, {2, true}},
 						.coming_count = 1, .coming = {{3, 4}}};
 	if (type == FM_RUN_PAGE_OF) {
@@ -86,9 +87,11 @@ static void test_ranges(void)
 	refused(FM_RUN_HAVE, 7, 1);		/* zero */
 	refused(FM_RUN_PULSE, 40, FM_RUN_PLACES);
 	refused(FM_RUN_PULSE, 41, 2);		/* can_read */
-	refused(FM_RUN_PULSE, 70, FM_RUN_LEASES + 1);
-	refused(FM_RUN_PULSE, 75, 2);		/* is_revoked */
-	refused(FM_RUN_PULSE, 81, FM_RUN_SLOTS + 1);
+	refused(FM_RUN_PULSE, 42, 0);		/* uploads */
+	refused(FM_RUN_PULSE, 42, FM_RUN_UPLOADS_MAX + 1);
+	refused(FM_RUN_PULSE, 71, FM_RUN_LEASES + 1);
+	refused(FM_RUN_PULSE, 76, 2);		/* is_revoked */
+	refused(FM_RUN_PULSE, 82, FM_RUN_SLOTS + 1);
 	refused(FM_RUN_PAGE_OF, 40, 1);		/* no multiple of a page */
 	refused(FM_RUN_PAGE_OF, 44, 2);		/* is_last */
 }

@@ -320,6 +320,7 @@ static void random_state(struct fm_run_state *st, uint64_t *state)
 	st->can_read = next_random(state) % 2;
 	st->place = (uint8_t)(next_random(state) % (FM_RUN_PLACES + 1));
 	st->have_count = next_random(state) % 2;
+	st->uploads = (uint8_t)(next_random(state) % (FM_RUN_UPLOADS_MAX + 2));
 	st->lease_count = (uint8_t)(next_random(state) % (FM_RUN_LEASES + 2));
 	st->coming_count = (uint8_t)(next_random(state) % (FM_RUN_SLOTS + 2));
 	for (unsigned k = 0; k < FM_RUN_SLOTS; k++)
@@ -393,7 +394,7 @@ static void test_lost_page(void)
 	struct fm_run *run = run_of(0, FM_RUN_SINK, 0xe);
 	struct fm_run_msg msg = {.type = FM_RUN_JOIN, .from = 1, .to = 0, .join = 5};
 
-	msg.state.place = FM_RUN_SINK;
+	msg.state = (struct fm_run_state){.place = FM_RUN_SINK, .uploads = 4};
 	fm_run_message(run, 1, &msg);
 	msg.type = FM_RUN_PULSE;
 	fm_run_message(run, 1, &msg);
@@ -533,6 +534,7 @@ static void report(struct fm_run *run, unsigned node, struct fm_run_state state,
 	struct fm_run_msg msg = {.type = FM_RUN_JOIN, .from = (uint8_t)node, .join = 5,
 				 .hops = via != node, .state = state};
 
+	msg.state.uploads = state.uploads ? state.uploads : 4;
 	fm_run_message(run, via, &msg);
 	memset(&msg.page, 0, sizeof(msg.page));
 	msg.type = FM_RUN_PAGE_OF;
@@ -654,6 +656,7 @@ static void pulse(struct fm_run *run, unsigned node, struct fm_run_state state)
 	struct fm_run_msg msg = {.type = FM_RUN_PULSE, .from = (uint8_t)node, .join = 5,
 				 .hops = via != node, .state = state};
 
+	msg.state.uploads = state.uploads ? state.uploads : 4;
 	msg.state.order = run->coordinator.seat[node].order;
 	fm_run_message(run, via, &msg);
 }
@@ -751,6 +754,28 @@ static void tell_fetched(struct fm_run *run, enum fm_run_msg_type type, uint32_t
 				 .crc = 9, .node = (uint8_t)server};
 
 	fm_run_message(run, 3, &msg);
+}
+
+/*
+ * Goal: nobody is to send more from its disk at once than it says, whatever the coordinator may.
+ * Method: 1 and 2 have all of it; 3 fetches four at once.
+ */
+static void test_server_has_room(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_SINK, 0xe);
+	struct fm_run_state ready = {.place = FM_RUN_READY, .up = 0xf, .have_count = 300};
+
+	fm_run_tick(run, 0);
+	ready.uploads = 1;
+	report(run, 1, ready, 9, 300);
+	ready.uploads = 2;
+	report(run, 2, ready, 9, 300);
+	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 7}, 0, 0);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(run->coordinator.uploads[1], 1);
+	CU_ASSERT_EQUAL(run->coordinator.uploads[2], 2);
+	CU_ASSERT_EQUAL(fm_run_server(run, 3, 200), -1);
+	fm_run_free(run);
 }
 
 /*
@@ -1130,6 +1155,7 @@ static void test_settled(void)
 		know(run, n);
 		msg.from = n;
 		msg.type = FM_RUN_JOIN;
+		msg.state = (struct fm_run_state){.uploads = 4};
 		fm_run_message(run, n, &msg);
 		CU_ASSERT_EQUAL(asked_read, 0);
 		msg.type = FM_RUN_PAGE_OF;
@@ -1338,7 +1364,8 @@ static void test_waits_for_who_is_missing(void)
  */
 static void test_there_at_once(void)
 {
-	struct fm_run_state ready = {.place = FM_RUN_READY, .up = 1, .have_count = 300};
+	struct fm_run_state ready = {
+		.place = FM_RUN_READY, .uploads = 4, .up = 1, .have_count = 300};
 	struct fm_run_state passive = {.place = FM_RUN_PASSIVE, .up = 1, .have_count = 300};
 	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 0xc);
 	struct fm_run_msg pulse = {.type = FM_RUN_PULSE, .from = 3, .join = 5, .state = ready};
@@ -1830,6 +1857,7 @@ static const struct fm_test tests[] = {
 	{"a carry of what hangs", test_carry_of_what_hangs},
 	{"who is READY with other bytes each time", test_ready_that_changes},
 	{"a carry that nobody needs", test_carry_needless},
+	{"a server has room", test_server_has_room},
 	{"a slow server is last", test_slow_server_is_last},
 	{"an offer to all", test_offer_to_all},
 	{"an offer of one who dropped out", test_offer_of_dropped},
