@@ -134,7 +134,7 @@ static int nothing_found(const struct logs *logs, const char *job)
 	return fm_fail_text(-ENOENT,
 			    "logs: no line of job %s in what you may read of this node's journal: "
 			    "members of the group systemd-journal and root read all of it; the "
-			    "other node of the job has lines of its own",
+			    "other nodes of the job have lines of their own",
 			    job);
 }
 

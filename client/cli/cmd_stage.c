@@ -60,6 +60,7 @@ struct stage {
 	bool is_json;
 	bool is_detached;		/* what is not here is not waited for */
 	bool is_left;			/* nor was it */
+	char job[FMOVE_JOB_MAX];	/* it is logged by; "": it was not begun */
 	struct fm_stage_line line;
 	/* With --nodes, in the end: */
 	struct fm_json_writer w;
@@ -101,6 +102,13 @@ static void progress(void *ctx, const char *phase, uint64_t bytes, uint64_t size
 						      .phase = phase,
 						      .bytes = bytes,
 						      .size = size });
+}
+
+static void accepted(void *ctx, const char *job)
+{
+	struct stage *s = ctx;
+
+	(void)snprintf(s->job, sizeof(s->job), "%s", job);
 }
 
 /* ---- several nodes ---- */
@@ -233,6 +241,7 @@ static void print_json(const struct stage *s, const struct fmove_dataset *d, boo
 		fm_jw_text(&w, "note", d->note);
 	if (s->source.repository)
 		fm_jw_name(&w, "hf_home", s->hf_home, strlen(s->hf_home));
+	fm_jw_text(&w, "job", d->job);
 	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
 	json_end(&w);
 }
@@ -275,13 +284,15 @@ static int end_left(const struct stage *s, const char *source)
 	struct fm_json_writer w;
 	char held[HELD_LEN];
 
-	fm_say("%s: comes, %s: fmove datasets shows it, the same command waits for it", source,
-	       how_held(s, held));
+	fm_say("%s: comes, %s: fmove datasets shows it, the same command waits for it, and "
+	       "fmove logs %s tells how it goes",
+	       source, how_held(s, held), s->job);
 	if (!s->is_json)
 		return FM_EXIT_DONE;
 	json_begin(&w);
 	fm_jw_name(&w, "source", source, strlen(source));
 	fm_jw_bool(&w, "detached", true);
+	fm_jw_text(&w, "job", s->job);
 	fm_jw_u64(&w, "exit", FM_EXIT_DONE);
 	json_end(&w);
 	return fm_stdout_end("stage", FM_EXIT_DONE);
@@ -320,6 +331,8 @@ static int fail(struct stage *s, struct fmove_error *why)
 		return status;
 	json_begin(&w);
 	fm_jw_name(&w, "source", text, strlen(text));
+	if (s->job[0])
+		fm_jw_text(&w, "job", s->job);
 	fm_jw_u64(&w, "exit", (uint64_t)status);
 	fm_ask_error_json(&w, why);
 	json_end(&w);
@@ -400,6 +413,8 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 		return fail(s, &why);
 	fm_say("%u of %u nodes have it; %s read from the source", s->ready, s->ready + s->failed,
 	       fm_show_bytes(s->read, bytes));
+	if (s->failed > 0)
+		fm_say("fmove logs %s, here and on each of them, tells how it went", d.job);
 	if (s->source.repository && d.path[0])
 		fm_say("HF_HOME=%s", s->hf_home);
 	ret = finish(s, &d, &why);
@@ -408,6 +423,7 @@ static int stage_nodes(struct stage *s, struct fmove *c)
 		json_nodes(s);
 		fm_jw_array_end(&s->w);
 		fm_jw_u64(&s->w, "source_bytes", s->read);
+		fm_jw_text(&s->w, "job", d.job);
 		fm_jw_name(&s->w, "path", s->use.path, ret < 0 ? 0 : strlen(s->use.path));
 		if (s->use.has_warm)
 			fm_jw_bool(&s->w, "warm", s->use.is_warm);
@@ -543,10 +559,10 @@ int fm_cmd_stage(int argc, char **argv)
 		return args.status;
 	if (s.opts.pid == 0 && !s.is_detached)
 		s.opts.pid = s.use.command ? getpid() : fm_stage_holder();
-	if (s.is_detached || isatty(STDERR_FILENO)) {
+	if (s.is_detached || isatty(STDERR_FILENO))
 		s.opts.progress = progress;
-		s.opts.ctx = &s;
-	}
+	s.opts.accepted = accepted;
+	s.opts.ctx = &s;
 	if (fm_interrupt_start(&err) < 0)
 		return fm_fail("stage", &err);
 	if (s.use.link && fm_link_tree_check(s.use.link, &err) < 0)
@@ -565,6 +581,5 @@ int fm_cmd_stage(int argc, char **argv)
 		return status;
 	}
 	s.opts.node = node;
-	s.opts.ctx = &s;
 	return stage_nodes(&s, c);
 }

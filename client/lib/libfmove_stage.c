@@ -95,12 +95,15 @@ static void stage_between(void *ctx, const char *event, const struct fm_json *js
 	uint64_t bytes = 0, size = 0;
 	const char *phase;
 
+	if (strcmp(event, "accepted") == 0 && o->accepted)
+		o->accepted(o->ctx, text_or_none(json, "job"));
 	if (strcmp(event, "progress") != 0 || fm_json_text(fm_json_get(json, "phase"), &phase) < 0)
 		return;
 	(void)fm_json_u64(fm_json_get(json, "bytes"), &bytes);
 	(void)fm_json_u64(fm_json_get(json, "size"), &size);
 	stage_nodes(o, json, false);
-	o->progress(o->ctx, phase, bytes, size);
+	if (o->progress)
+		o->progress(o->ctx, phase, bytes, size);
 }
 
 /* What a call is given, as large as it is here. */
@@ -136,7 +139,7 @@ static int stage_run(struct fm_lib_request *req, struct fmove_stage_options *o,
 		fm_jw_bool(&req->json, "force", true);
 	if (o->nodes)
 		fm_jw_text(&req->json, "nodes", o->nodes);
-	if (o->progress)
+	if (o->progress || o->accepted)
 		fm_jw_u64(&req->json, "progress_ms", 500);
 	ret = fm_lib_run(req, &nothing, &waiting, done, err);
 	if (ret < 0)
@@ -146,6 +149,7 @@ static int stage_run(struct fm_lib_request *req, struct fmove_stage_options *o,
 						    FMOVE_BY_LISTING);
 	(void)fm_json_bool(fm_json_get(*done, "same_disk"), &d.is_same_disk);
 	fm_lib_text(*done, "note", d.note, sizeof(d.note));
+	fm_lib_text(*done, "job", d.job, sizeof(d.job));
 	fm_sized_give(out, &d, sizeof(d));
 	*is_fetched = false;
 	(void)fm_json_bool(fm_json_get(*done, "fetched"), is_fetched);

@@ -445,7 +445,7 @@ static struct fm_queue_job *find(struct fm_queue *q, const char *id)
 	return NULL;
 }
 
-static void make_id(struct fm_queue *q, char id[static FM_QUEUE_ID_LEN + 1])
+void fm_queue_make_id(struct fm_queue *q, char id[static FM_QUEUE_ID_LEN + 1])
 {
 	uint8_t random[FM_QUEUE_ID_LEN];
 
@@ -455,6 +455,14 @@ static void make_id(struct fm_queue *q, char id[static FM_QUEUE_ID_LEN + 1])
 			id[i] = "abcdefghijklmnopqrstuvwxyz234567"[random[i] % 32];
 		id[FM_QUEUE_ID_LEN] = '\0';
 	} while (find(q, id));
+}
+
+static void take_id(struct fm_queue *q, const char *wanted, char id[static FM_QUEUE_ID_LEN + 1])
+{
+	if (!wanted || !wanted[0] || find(q, wanted))
+		fm_queue_make_id(q, id);
+	else
+		memcpy(id, wanted, FM_QUEUE_ID_LEN + 1);
 }
 
 bool fm_queue_is_callers_tree(const struct fm_queue_opts *o)
@@ -502,6 +510,7 @@ static int check(struct fm_queue *q, const struct fm_queue_opts *o, struct fm_er
 	int ret;
 
 	assert(!o->peer || !o->peer[0] || !o->is_detached);	/* no file of it says so */
+	assert(!o->id || !o->id[0] || strlen(o->id) == FM_QUEUE_ID_LEN);
 	assert(o->priority < FM_QUEUE_PRIORITY_COUNT && (o->end == FM_QUEUE_FD) == (o->fd >= 0));
 	assert(o->journal < 0 || (o->fd >= 0 && !o->job.is_put));
 	if (q->is_stopping)
@@ -578,7 +587,8 @@ static int submit_new(struct fm_queue *q, const struct fm_queue_opts *o,
 
 	if (!j)
 		return -ENOMEM;
-	make_id(q, j->id);
+	take_id(q, o->id, j->id);
+	j->o.id = NULL;		/* the caller's */
 	j->seq = q->next_seq++;
 	j->created_ms = fm_queue_now_ms();
 	if (o->job.timeout_ns)

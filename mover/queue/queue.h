@@ -185,12 +185,21 @@ struct fm_queue_opts {
 	 */
 	const char *peer;
 	/*
+	 * Not of one that is attended: what its id is to be, made by fm_queue_make_id(), so that
+	 * what a service has done by several jobs is logged under one; copied; NULL, "", or that
+	 * of a job that is known: a new one.
+	 */
+	const char *id;
+	/*
 	 * After a failure that may pass, tried again until so long has passed since a byte came, or
 	 * else since it was first tried; the last try begins when that time is up. 0: not;
 	 * FM_RETRY_ALWAYS.
 	 */
 	uint64_t retry_ns;
 };
+
+/* An id that no job has. */
+void fm_queue_make_id(struct fm_queue *q, char id[static FM_QUEUE_ID_LEN + 1]);
 
 struct fm_queue_watch;
 

@@ -911,6 +911,8 @@ void fm_wire_set_range(uint8_t *have, unsigned i, struct fm_wire_range range);
  */
 bool fm_wire_is_good_name(const char *at, size_t len);
 bool fm_wire_is_good_path(const char *at, size_t len);
+/* Whether it is an id of a job: letters a-z and digits 2-7. */
+bool fm_wire_is_good_job(const char job[static FM_WIRE_JOB_LEN]);
 
 /* ---- data messages: 64 bytes each, on a data connection ----
  *

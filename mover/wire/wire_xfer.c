@@ -19,7 +19,7 @@ static bool is_place(const struct fm_wire_str *store, const struct fm_wire_str *
 	       fm_wire_is_text(path, FM_WIRE_PATH_MAX);
 }
 
-static bool is_job(const char job[static FM_WIRE_JOB_LEN])
+bool fm_wire_is_good_job(const char job[static FM_WIRE_JOB_LEN])
 {
 	for (unsigned i = 0; i < FM_WIRE_JOB_LEN; i++)
 		if (!((job[i] >= 'a' && job[i] <= 'z') || (job[i] >= '2' && job[i] <= '7')))
@@ -91,7 +91,7 @@ static int check_put(const struct fm_wire_msg *m)
 		return -ERANGE;
 	if ((p->flags & (FM_WIRE_PUT_GROUP | FM_WIRE_PUT_JOB)) && p->tree != 0)
 		return -EPROTO;
-	if ((p->flags & FM_WIRE_PUT_JOB) && !is_job(p->job))
+	if ((p->flags & FM_WIRE_PUT_JOB) && !fm_wire_is_good_job(p->job))
 		return -ERANGE;
 	if (!(p->flags & FM_WIRE_PUT_TREE) &&
 	    (p->flags & (FM_WIRE_PUT_UPDATE | FM_WIRE_PUT_CHECKSUM | FM_WIRE_PUT_DRY |
@@ -321,7 +321,8 @@ static int check_get(const struct fm_wire_msg *m)
 		if (g->exclude[i].len == 0 ||
 		    !fm_wire_is_text(&g->exclude[i], FM_WIRE_EXCLUDE_LEN_MAX))
 			return -ERANGE;
-	if (!is_place(&g->store, &g->path) || (g->flags & FM_WIRE_GET_JOB && !is_job(g->job)))
+	if (!is_place(&g->store, &g->path) ||
+	    (g->flags & FM_WIRE_GET_JOB && !fm_wire_is_good_job(g->job)))
 		return -ERANGE;
 	return are_parts(g->ranges, g->range_count) ? check_only(g) : -ERANGE;
 }

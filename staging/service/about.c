@@ -45,7 +45,7 @@ static bool is_sound(const struct fm_stage_about *a)
 {
 	if (a->extents == 0 || a->extents > FM_RUN_EXTENTS_MAX || a->bytes > FM_STAGE_BYTES_MAX ||
 	    a->entries > FM_STAGE_ENTRIES_MAX || a->count == 0 || a->source >= a->count ||
-	    !is_name(a->store) || !is_dataset_name(a->name) ||
+	    !fm_wire_is_good_job(a->job) || !is_name(a->store) || !is_dataset_name(a->name) ||
 	    (a->shared[0] && !is_name(a->shared)) ||
 	    !fm_wire_is_good_path(a->path, strlen(a->path)) ||
 	    (a->is_hub && (a->shared[0] || !is_commit(a))))
@@ -73,6 +73,7 @@ size_t fm_stage_about_encode(const struct fm_stage_about *a, uint8_t buf[static 
 	fm_put_u8(&w, (a->is_in ? FLAG_IN : 0) | (a->is_hub ? FLAG_HUB : 0));
 	fm_put_u8(&w, (uint8_t)a->source);
 	fm_put_le16(&w, (uint16_t)a->count);
+	fm_put_bytes(&w, a->job, FM_WIRE_JOB_LEN);
 	fm_stage_put_text(&w, a->store);
 	fm_stage_put_text(&w, a->path);
 	fm_stage_put_text(&w, a->name);
@@ -101,6 +102,7 @@ int fm_stage_about_decode(const uint8_t *buf, size_t len, struct fm_stage_about 
 	out->is_hub = flags & FLAG_HUB;
 	out->source = fm_get_u8(&r);
 	out->count = fm_get_le16(&r);
+	fm_get_bytes(&r, out->job, FM_WIRE_JOB_LEN);
 	fm_stage_get_text(&r, out->store, sizeof(out->store));
 	fm_stage_get_text(&r, out->path, sizeof(out->path));
 	fm_stage_get_text(&r, out->name, sizeof(out->name));

@@ -35,7 +35,7 @@
 #define UNKEPT_MAX    256u
 #define UNKEPT_WHY    (UNKEPT_MAX - 48)	/* of it, for what the other node said */
 _Static_assert(FM_RUN_NODES_MAX * (NODE_PATH_MAX * 6 + NODE_REST_MAX) + FM_HUB_NOTE_MAX * 2 +
-			       FM_STAGE_API_DATASET_MAX <=
+			       64 + FM_STAGE_API_DATASET_MAX <=
 		       FM_API_MSG_MAX,
 	       "all nodes fit a message");
 
@@ -208,6 +208,7 @@ static void stage_progress(struct fm_timer *timer)
 		fm_jw_text(&w, "phase", p.phase);
 		fm_jw_u64(&w, "bytes", p.bytes);
 		fm_jw_u64(&w, "size", p.size);
+		fm_jw_text(&w, "job", p.job);
 		if (p.together)
 			nodes_add(&w, p.together, NULL);
 		fm_api_task_send(t, fm_api_event_end(&w));
@@ -229,6 +230,7 @@ static void answer(struct fm_api_task *t, const struct fm_stage_result *result, 
 		if (result->is_here)
 			fm_stage_api_dataset(&w, &result->info,
 					     fm_cache_state_name(result->info.state), result->path);
+		fm_jw_text(&w, "job", result->job);
 		fm_jw_bool(&w, "fetched", !result->was_ready);
 		fm_jw_text(&w, "check", fm_words_freshness[result->check]);
 		if (result->is_same_disk)
@@ -263,14 +265,17 @@ static const char *name_of(const struct fm_api_request *a)
 	return slash ? slash + 1 : a->path;
 }
 
-static void begin_work(struct fm_api_task *t, void *work, void (*forget)(struct fm_api_task *t))
+static void begin_work(struct fm_api_task *t, void *work, void (*forget)(struct fm_api_task *t),
+		       const char *job)
 {
 	t->work = work;
 	t->work_forget = forget;
 	t->progress.fire = stage_progress;
-	if (t->progress_ms > 0)
-		fm_timer_set(t->tasks->loop, &t->progress,
-			     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
+	if (t->progress_ms == 0)
+		return;
+	fm_api_task_send(t, fm_api_event_accepted(t->tasks->tx, FM_API_MSG_MAX, t->id, job));
+	fm_timer_set(t->tasks->loop, &t->progress,
+		     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
 }
 
 /* Stops waiting for the request. What was begun goes on. */
@@ -287,7 +292,9 @@ static void leave(struct fm_api_task *t, bool is_kept)
 static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
 {
 	const struct fm_api_request *a = call->ask;
+	char job[FM_QUEUE_ID_LEN + 1];
 	const struct fm_stage_request r = {
+		.job = job,
 		.node = a->node, .store = a->store, .path = a->path, .path_len = a->path_len,
 		.name = name_of(a), .who = t->owner->who, .pid = (pid_t)a->pid,
 		.is_pinned = a->is_pinned, .check = (enum fm_stage_freshness)a->check,
@@ -297,11 +304,12 @@ static int start_stage(struct fm_api_task *t, const struct fm_api_call *call, st
 	struct fm_stager *s;
 	int ret = fm_stage_api_stager(call->tasks, &s, err);
 
+	fm_queue_make_id(call->tasks->queue, job);
 	if (ret == 0)
 		ret = fm_stager_ask(s, &r, staged, t, &ask, err);
 	if (ret < 0)
 		return ret;
-	begin_work(t, ask, forget_ask);
+	begin_work(t, ask, forget_ask, job);
 	return 0;
 }
 
@@ -329,7 +337,9 @@ static int start_stage_hub(struct fm_api_task *t, const struct fm_api_call *call
 			   struct fm_err *err)
 {
 	const struct fm_api_request *a = call->ask;
-	const struct fm_hub_ask_opts o = { .path = a->path, .name = a->name, .who = t->owner->who,
+	char job[FM_QUEUE_ID_LEN + 1];
+	const struct fm_hub_ask_opts o = { .job = job, .path = a->path, .name = a->name,
+					   .who = t->owner->who,
 					   .pid = (pid_t)a->pid, .is_pinned = a->is_pinned,
 					   .check = (enum fm_stage_freshness)a->check,
 					   .is_live = a->is_force, .nodes = a->nodes };
@@ -337,12 +347,13 @@ static int start_stage_hub(struct fm_api_task *t, const struct fm_api_call *call
 	struct fm_stager *s;
 	int ret = fm_stage_api_stager(call->tasks, &s, err);
 
+	fm_queue_make_id(call->tasks->queue, job);
 	if (ret == 0 && o.check == FM_STAGE_UNASKED)
 		ret = fm_err_set(err, -EINVAL, "check: a hub's node says what commit it is");
 	if (ret == 0)
 		ret = fm_hub_ask(s, &o, hub_staged, t, &ask, err);
 	if (ret == 0)
-		begin_work(t, ask, forget_hub_ask);
+		begin_work(t, ask, forget_hub_ask, job);
 	return ret;
 }
 

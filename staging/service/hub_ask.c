@@ -21,11 +21,13 @@ struct fm_hub_ask {
 	struct fm_list at;
 	struct fm_stager *s;
 	struct fm_hub_name name;
+	char job[FM_WIRE_JOB_LEN + 1];
 	char dataset[FM_CACHE_NAME_MAX + 1];
 	char *nodes;			/* NULL: here */
 	struct fm_who who;
 	pid_t pid;
 	bool is_pinned, is_live;
+	bool is_looking;		/* it is not staged yet */
 	enum fm_stage_freshness check;
 	struct fm_work work;		/* looks whose the repository is here */
 	char from[FM_HUB_FROM_MAX + 1];
@@ -47,6 +49,8 @@ static void end(struct fm_hub_ask *h, const struct fm_stage_result *result)
 {
 	struct fm_engine *engine = fm_stager_engine(h->s);
 
+	if (h->is_looking && result->err.code < 0)
+		fm_stager_log_failed(h->s, h->job, h->dataset, &result->err);
 	if (h->ctx)
 		h->done(h->ctx, result, fm_hub_home(fm_stager_hub(h->s)));
 	fm_list_del(&h->at);
@@ -59,6 +63,7 @@ static void staged(void *ctx, const struct fm_stage_result *result)
 	struct fm_hub_ask *h = ctx;
 
 	h->ask = NULL;
+	h->is_looking = false;		/* what follows is logged by the stager */
 	end(h, result);
 }
 
@@ -68,7 +73,8 @@ static void found(void *ctx, const struct fm_hub_found *where)
 {
 	struct fm_hub_ask *h = ctx;
 	char path[FM_HUB_DIR_MAX + FM_HUB_COMMIT_LEN + 2];
-	struct fm_stage_request r = { .node = where->node, .store = where->store, .path = path,
+	struct fm_stage_request r = { .job = h->job, .node = where->node,
+				      .store = where->store, .path = path,
 				      .name = h->dataset, .who = h->who, .pid = h->pid,
 				      .is_pinned = h->is_pinned, .check = h->check,
 				      .is_live = h->is_live, .is_hub = true,
@@ -137,7 +143,9 @@ int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
 		return fm_err_sys(err, -ENOMEM, "ask for %s", name.dir);
 	}
 	h->s = s;
+	h->is_looking = true;
 	h->name = name;
+	(void)snprintf(h->job, sizeof(h->job), "%s", o->job);
 	h->who = o->who;
 	h->pid = o->pid;
 	h->is_pinned = o->is_pinned;
@@ -146,7 +154,7 @@ int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
 	h->done = done;
 	h->ctx = ctx;
 	(void)snprintf(h->dataset, sizeof(h->dataset), "%s", o->name[0] ? o->name : name.dir);
-	h->work = (struct fm_work){ .run = look_run, .done = look_done,
+	h->work = (struct fm_work){ .run = look_run, .done = look_done, .job = h->job,
 				    .who = fm_share_user(o->who.uid) };
 	fm_worker_submit(fm_stager_worker(s), &h->work, fm_stager_loop(s));
 	fm_list_append(fm_stager_hub_asks(s), &h->at);
@@ -170,7 +178,7 @@ void fm_hub_ask_forget(struct fm_hub_ask *h)
 
 void fm_hub_ask_look(const struct fm_hub_ask *h, struct fm_stage_progress *out)
 {
-	*out = (struct fm_stage_progress){ .phase = "looking for it" };
+	*out = (struct fm_stage_progress){ .phase = "looking for it", .job = h->job };
 	if (h->ask)
 		fm_stage_ask_look(h->ask, out);
 }

@@ -15,6 +15,7 @@
 struct fm_hub_ask;
 
 struct fm_hub_ask_opts {
+	const char *job;		/* an id, as of struct fm_stage_request; not NULL */
 	const char *path;		/* KIND--ORG--NAME@REVISION */
 	const char *name;		/* of the dataset; "": KIND--ORG--NAME */
 	struct fm_who who;

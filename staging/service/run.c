@@ -21,6 +21,7 @@
 #include "mover/base/call.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/log.h"
 #include "mover/node/node.h"
 #include "mover/store/held_file.h"
 #include "mover/tree/remove.h"
@@ -33,11 +34,13 @@
 #include "staging/service/older.h"
 #include "staging/service/together.h"
 
+#define LINES_MAX 600	/* in a minute */
 #define COPY_LEN (64u << 10)
 
 struct fm_stage_run {
 	struct fm_list at;
 	struct fm_stage_runs *runs;
+	char job[FM_WIRE_JOB_LEN + 1];
 	struct fm_list waiters;
 	struct fm_cache_key key;
 	struct fm_stage_totals totals;
@@ -94,12 +97,27 @@ static void tell_how_it_ended(const struct fm_stage_run *r, struct fm_together *
 	fm_together_put(t);
 }
 
+/* Of several nodes together.c says it. */
+static void log_end(const struct fm_stage_run *r)
+{
+	if (r->together)
+		return;
+	if (r->err.code < 0)
+		fm_log_job(&r->runs->lines, fm_loop_now(r->runs->o.loop), FM_LOG_WARN, r->job,
+			   "staging of %s ended: %s", r->source, r->err.text);
+	else
+		fm_log_job(&r->runs->lines, fm_loop_now(r->runs->o.loop), FM_LOG_INFO, r->job,
+			   "%s is ready here: %llu bytes", r->source,
+			   (unsigned long long)r->totals.bytes);
+}
+
 static void closed(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 	struct fm_engine *engine = r->runs->o.engine;
 
 	fm_list_del(&r->at);
+	log_end(r);
 	if (r->together && !r->is_shared)
 		tell_how_it_ended(r, r->together);
 	else if (r->together)
@@ -124,7 +142,7 @@ static void closed(struct fm_work *work)
 static void submit(struct fm_stage_run *r, void (*run)(struct fm_work *w),
 		   void (*done)(struct fm_work *w))
 {
-	r->work = (struct fm_work){ .run = run, .done = done, .user = r->uid,
+	r->work = (struct fm_work){ .run = run, .done = done, .user = r->uid, .job = r->job,
 				    .who = r->peer[0] ? fm_share_name(r->peer)
 						      : fm_share_user(r->uid) };
 	fm_worker_submit(r->runs->o.worker, &r->work, r->runs->o.loop);
@@ -414,6 +432,7 @@ static int start_job(struct fm_stage_run *r)
 		.journal = -1,
 		.file = "",
 		.peer = r->peer,
+		.id = r->job,
 	};
 	int ret;
 
@@ -653,6 +672,7 @@ void fm_stage_runs_init(struct fm_stage_runs *runs, const struct fm_stager_opts 
 {
 	fm_list_init(&runs->all);
 	runs->o = *opts;
+	runs->lines.most = LINES_MAX;
 	runs->cache = cache;
 }
 
@@ -716,6 +736,7 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 		return NULL;
 	}
 	r->runs = runs;
+	(void)snprintf(r->job, sizeof(r->job), "%s", plan->job);
 	r->totals = *plan->totals;
 	r->key = *plan->key;
 	r->uid = plan->uid;
@@ -772,6 +793,11 @@ int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *pl
 	fm_list_append(&r->waiters, &waiter->at);
 	*out = r;
 	return 0;
+}
+
+const char *fm_stage_run_job(const struct fm_stage_run *run)
+{
+	return run->job;
 }
 
 void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress *out)

@@ -7,6 +7,7 @@
 
 #include "mover/queue/queue.h"
 #include "mover/base/list.h"
+#include "mover/base/log.h"
 #include "mover/base/worker.h"
 #include "staging/manifest.h"
 #include "staging/service/stager.h"
@@ -18,6 +19,7 @@ struct fm_stage_runs {
 	struct fm_list all;
 	struct fm_stager_opts o;
 	struct fm_cache *cache;
+	struct fm_log_limit lines;	/* of all runs of this node alone */
 	bool is_stopping;
 };
 
@@ -36,6 +38,7 @@ struct fm_stage_plan {
 	bool is_hub;			/* path is a commit of a hub's repository: hub.h */
 	struct fm_together *together;	/* by which it comes; NULL: from the source alone */
 	bool is_alone;			/* if they do not, it may */
+	const char *job;		/* what it is logged under; copied */
 };
 
 /* Somebody who waits for the run. The caller owns it; ended() is called once. */
@@ -55,6 +58,9 @@ void fm_stage_runs_note(struct fm_stage_runs *runs);
 int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *plan,
 		      struct fm_stage_waiter *waiter, struct fm_stage_run **out,
 		      struct fm_err *err);
+
+/* What it is logged under: of who asked first. */
+const char *fm_stage_run_job(const struct fm_stage_run *run);
 
 /* What is being done for a dataset that is fetched: "planned", "copying", ...; NULL: nothing. */
 const char *fm_stage_runs_doing(const struct fm_stage_runs *runs, const struct fm_cache_key *key);

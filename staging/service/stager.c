@@ -19,6 +19,7 @@
 #include "mover/base/err.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
+#include "mover/base/log.h"
 #include "mover/base/retry.h"
 #include "mover/node/session.h"
 #include "mover/services/request.h"
@@ -40,12 +41,14 @@
 #include "staging/service/run.h"
 #include "staging/service/together.h"
 
+#define LINES_MAX 600			/* in a minute, of all requests */
 #define UPKEEP_NS (5 * FM_NS_PER_S)
 #define ASK_AGAIN_NS (30 * FM_NS_PER_S)	/* for which a source is asked for an invitation */
 
 struct fm_stage_ask {
 	struct fm_list at;
 	struct fm_stager *s;
+	char job[FM_WIRE_JOB_LEN + 1];	/* what it and its jobs are logged under */
 	struct fm_stage_waiter waiter;	/* of its run */
 	struct fm_stage_run *run;	/* NULL: none, or not any more */
 	struct fm_queue_watch watch;	/* of the listing */
@@ -107,6 +110,7 @@ struct fm_stager {
 	struct fm_afar *afar;
 	struct fm_far_rules *far_rules;
 	struct fm_share places;
+	struct fm_log_limit lines;	/* of requests */
 	struct fm_timer upkeep;
 	struct fm_work upkeep_work;
 	bool is_in_upkeep;
@@ -124,7 +128,8 @@ static struct fm_share_id share_of(const struct fm_stage_ask *a)
 static void submit(struct fm_stage_ask *a, void (*run)(struct fm_work *work),
 		   void (*done)(struct fm_work *work))
 {
-	a->work = (struct fm_work){ .run = run, .done = done, .who = share_of(a), .user = a->uid };
+	a->work = (struct fm_work){ .run = run, .done = done, .who = share_of(a), .user = a->uid,
+				    .job = a->job };
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
 }
 
@@ -143,6 +148,25 @@ static void free_ask(struct fm_stage_ask *a)
 	free(a);
 }
 
+void fm_stager_log_failed(struct fm_stager *s, const char *job, const char *name,
+			  const struct fm_err *why)
+{
+	fm_log_job(&s->lines, fm_loop_now(s->o.loop), FM_LOG_WARN, job, "%s is not staged: %s",
+		   name, why->text);
+}
+
+/* What nobody hears any more. */
+static void log_unkept(const struct fm_stage_ask *a)
+{
+	fm_log_of_job(a->job);
+	fm_afar_log(a->held);
+	fm_afar_log(a->pinned);
+	fm_afar_log(a->shown);
+	if (a->result.keep_err.code < 0)
+		fm_log_warn("%s: not asked of other nodes: %s", a->name, a->result.keep_err.text);
+	fm_log_of_job(NULL);
+}
+
 static void end_ask(struct fm_stage_ask *a)
 {
 	struct fm_engine *engine = a->s->o.engine;
@@ -158,19 +182,14 @@ static void end_ask(struct fm_stage_ask *a)
 	a->result.held = a->held;
 	a->result.pinned = a->pinned;
 	a->result.shown = a->shown;
-	if (ctx) {
+	memcpy(a->result.job, a->together ? fm_together_job(a->together) : a->job,
+	       sizeof(a->result.job));
+	if (a->result.err.code < 0)
+		fm_stager_log_failed(a->s, a->job, a->name, &a->result.err);
+	if (ctx)
 		a->done(ctx, &a->result);
-	} else {	/* nobody waits for it any more */
-		if (a->result.err.code < 0 && !a->is_invited)
-			fm_log_warn("%s: staged for nobody who waits: %s", a->name,
-				    a->result.err.text);
-		fm_afar_log(a->held);
-		fm_afar_log(a->pinned);
-		fm_afar_log(a->shown);
-		if (a->result.keep_err.code < 0)
-			fm_log_warn("%s: not asked of other nodes: %s", a->name,
-				    a->result.keep_err.text);
-	}
+	else
+		log_unkept(a);
 	if (a->is_invited && a->result.err.code < 0)
 		fm_together_refuse(a->together, &a->result.err);
 	if (a->together)
@@ -557,6 +576,13 @@ static int dup_draft(const struct fm_stage_ask *a)
 	return a->draft < 0 ? -1 : fm_call(fcntl(a->draft, F_DUPFD_CLOEXEC, 0));
 }
 
+/* What is done for it goes on under another request's id. */
+static void log_other_job(struct fm_stage_ask *a, const char *job)
+{
+	fm_log_job(&a->s->lines, fm_loop_now(a->s->o.loop), FM_LOG_INFO, a->job,
+		   "%s: what job %s brings is waited for", a->name, job);
+}
+
 /*
  * Joins the run of this listing with other nodes. There is one only if other nodes are asked for,
  * have begun one, or may have begun one.
@@ -564,8 +590,9 @@ static int dup_draft(const struct fm_stage_ask *a)
 static int join_together(struct fm_stage_ask *a, const struct fm_cache_key *key, struct fm_err *err)
 {
 	struct fm_togethers *all = a->s->togethers;
-	const struct fm_together_source source = { .node = a->node, .store = a->store,
-						   .path = a->path, .name = a->name,
+	const struct fm_together_source source = { .job = a->job, .node = a->node,
+						   .store = a->store, .path = a->path,
+						   .name = a->name,
 						   .shared = a->shared, .is_hub = a->is_hub,
 						   .uid = a->uid, .gid = a->gid };
 	int ret;
@@ -576,6 +603,8 @@ static int join_together(struct fm_stage_ask *a, const struct fm_cache_key *key,
 	if (ret < 0)
 		return a->nodes || a->is_invited ? ret : 0;
 	fm_together_get(a->together);
+	if (strcmp(a->job, fm_together_job(a->together)) != 0)
+		log_other_job(a, fm_together_job(a->together));
 	if (a->nodes)
 		fm_together_request(a->together, a->nodes);
 	return 0;
@@ -597,7 +626,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 				      .key = &key, .totals = &a->totals, .draft = a->draft,
 				      .uid = a->uid, .gid = a->gid,
 				      .peer = a->peer[0] ? a->peer : NULL,
-				      .is_hub = a->is_hub };
+				      .is_hub = a->is_hub, .job = a->job };
 	const struct fm_cache_plan charge = { .name = a->name, .bytes = a->totals.bytes,
 					      .files = a->totals.entries };
 	struct fm_cache_info info;
@@ -650,6 +679,8 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	ret = fm_cache_check_quota(a->s->cache, a->uid, a->is_invited, &charge, &err);
 	if (ret == 0)
 		ret = fm_stage_run_join(&a->s->runs, &plan, &a->waiter, &a->run, &err);
+	if (ret == 0 && !a->together && strcmp(a->job, fm_stage_run_job(a->run)) != 0)
+		log_other_job(a, fm_stage_run_job(a->run));
 	if (ret == 0)
 		return;
 	if (a->nodes)		/* the other nodes wait for this one, too */
@@ -752,6 +783,7 @@ static int list(struct fm_stage_ask *a, struct fm_err *err)
 		.journal = -1,
 		.file = "",
 		.peer = a->peer,
+		.id = a->job,
 	};
 	int ret = fm_stage_offered_new(FM_STAGE_OFFERED_MAX, &a->offered, err);
 
@@ -860,6 +892,7 @@ static int crc_of_file(struct fm_stage_ask *a, struct fm_err *err)
 		.journal = -1,
 		.file = "",
 		.peer = a->peer,
+		.id = a->job,
 	};
 	int ret = fm_null_sink(&o.job.file, err);
 
@@ -1127,6 +1160,10 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	if (!a)
 		return NULL;
 	a->s = s;
+	if (r->job)
+		(void)snprintf(a->job, sizeof(a->job), "%s", r->job);
+	else
+		fm_queue_make_id(s->o.queue, a->job);
 	a->store_changes = s->o.engine->store_changes;
 	a->uid = r->who.uid;
 	a->gid = r->who.gid;
@@ -1244,6 +1281,7 @@ void fm_stage_ask_look(const struct fm_stage_ask *ask, struct fm_stage_progress 
 	else if (ask->together)
 		*out = (struct fm_stage_progress){ .phase = "staging" };
 	out->together = ask->nodes ? ask->together : NULL;
+	out->job = ask->together ? fm_together_job(ask->together) : ask->job;
 }
 
 /* ---- a peer's request for this node ---- */
@@ -1251,7 +1289,8 @@ void fm_stage_ask_look(const struct fm_stage_ask *ask, struct fm_stage_progress 
 static void invited(void *ctx, struct fm_together *t, const struct fm_together_source *source)
 {
 	struct fm_stager *s = ctx;
-	const struct fm_stage_request r = { .node = source->node, .store = source->store,
+	const struct fm_stage_request r = { .job = source->job,
+					    .node = source->node, .store = source->store,
 					    .path = source->path,
 					    .path_len = strlen(source->path),
 					    .name = source->name,
@@ -1539,6 +1578,7 @@ static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out,
 	if (!s)
 		return fm_err_set(err, -ENOMEM, "allocate the stager");
 	s->o = *opts;
+	s->lines.most = LINES_MAX;
 	ret = open_parts(s, err);
 	if (ret < 0) {
 		free(s);

@@ -109,6 +109,9 @@ enum fm_stage_freshness {
 };
 
 struct fm_stage_request {
+	/* An id of a job, by which it is logged here and by whoever does something for it; NULL: a
+	 * new one. A run that it joins may have another: struct fm_stage_progress. */
+	const char *job;
 	const char *node, *store, *path;
 	size_t path_len;
 	const char *name;		/* of the dataset */
@@ -128,6 +131,7 @@ struct fm_stage_request {
 
 struct fm_stage_result {
 	struct fm_err err;
+	char job[FM_WIRE_JOB_LEN + 1];	/* by which it is logged, on each node */
 	struct fm_cache_info info;
 	char path[FM_PATH_LEN_MAX + 1];	/* of a hub: of the snapshot in this node's */
 	bool was_ready;			/* nothing was fetched for this request */
@@ -158,6 +162,10 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 		  void (*done)(void *ctx, const struct fm_stage_result *result), void *ctx,
 		  struct fm_stage_ask **out, struct fm_err *err);
 
+/* In the log: a request of that id and for that dataset ended so. */
+void fm_stager_log_failed(struct fm_stager *s, const char *job, const char *name,
+			  const struct fm_err *why);
+
 /* Who asked has gone away. */
 void fm_stage_ask_forget(struct fm_stage_ask *ask);
 
@@ -167,6 +175,7 @@ bool fm_stager_is_asked(struct fm_stager *s, const char *source, uid_t uid);
 struct fm_stage_progress {
 	const char *phase;		/* "listing", "fetching", "checking", "comparing" */
 	uint64_t bytes, size;
+	const char *job;		/* by which it is logged; NULL: there is none yet */
 	const struct fm_together *together;	/* NULL: it is for this node alone */
 };
 

@@ -17,7 +17,6 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
-#include "mover/base/log.h"
 #include "mover/node/session.h"
 #include "staging/laid.h"
 #include "staging/run/encode.h"
@@ -28,10 +27,24 @@
 #define SAY_NS FM_NS_PER_S
 #define NAMED_NS (3 * FM_NS_PER_S)	/* who asks may be heard behind who invites */
 #define LAST_NS (30 * FM_NS_PER_S)	/* that the last words of others are waited for */
+#define LINES_MAX 600			/* in a minute, of all runs */
 
 static uint64_t bit(unsigned node)
 {
 	return UINT64_C(1) << node;
+}
+
+/* ---- what it is logged under ---- */
+
+const char *fm_together_job(const struct fm_together *t)
+{
+	return t->ids[t->id_count - 1];
+}
+
+static void take_id(struct fm_together *t, const char *id)
+{
+	memcpy(t->ids[t->id_count++], id, sizeof(t->ids[0]));
+	memcpy(t->about.job, id, sizeof(t->about.job));
 }
 
 /* ---- who takes part ---- */
@@ -238,16 +251,19 @@ static void set_text(char **at, const char *text)
 void fm_together_fail_here(struct fm_together *t, const struct fm_err *err)
 {
 	struct fm_together_peer *me = &t->peer[t->self];
+	bool is_wanted = t->sink || t->is_to_take || t->is_named || t->wanted & bit(t->self);
 
 	if (me->code)
 		return;		/* the first reason counts */
 	me->code = err->code;
 	set_text(&me->text, err->text);
+	fm_together_log(t, is_wanted ? FM_LOG_WARN : FM_LOG_INFO, "%s does not come here: %s",
+			t->source, err->text);
 }
 
 void fm_together_warn(struct fm_together *t, const struct fm_err *note)
 {
-	fm_log_warn("staging: %s", note->text);
+	fm_together_log(t, FM_LOG_WARN, "staging: %s", note->text);
 	if (t->peer[t->self].code == 0)
 		set_text(&t->peer[t->self].text, note->text);
 }
@@ -304,10 +320,28 @@ static void free_together(struct fm_together *t)
 	fm_engine_check_stopped(all->o.engine);
 }
 
+/* Where it was asked for: how it ended on each node, whose own log says why. */
+static void log_nodes(const struct fm_together *t)
+{
+	for (unsigned n = 0; n < t->about.count; n++) {
+		struct fm_together_node node;
+
+		fm_together_look(t, n, &node);
+		if (node.is_wanted && strcmp(node.state, "ready") == 0)
+			fm_together_log(t, FM_LOG_INFO, "%s: ready: %s", node.name, node.path);
+		else if (node.is_wanted)
+			fm_together_log(t, FM_LOG_WARN, "%s: %s: %s", node.name, node.state,
+					node.text);
+	}
+}
+
 static void tell_waiters(struct fm_together *t)
 {
 	struct fm_list *at;
 
+	if (!t->is_told)
+		log_nodes(t);
+	t->is_told = true;
 	while ((at = fm_list_pop(&t->waiters))) {
 		struct fm_together_waiter *w = fm_container_of(at, struct fm_together_waiter, at);
 
@@ -371,6 +405,19 @@ void fm_together_put(struct fm_together *t)
 	fm_together_wake(t);
 }
 
+static void log_over(struct fm_together *t)
+{
+	const struct fm_together_peer *me = &t->peer[t->self];
+
+	if (t->err.code < 0 && me->code == 0 && me->place != FM_RUN_READY)
+		fm_together_log(t, FM_LOG_WARN, "staging of %s ended here: %s", t->source,
+				t->err.text);
+	else
+		fm_together_log(t, FM_LOG_INFO,
+				"staging of %s is over here: %llu bytes read from the source",
+				t->source, (unsigned long long)me->read);
+}
+
 void fm_together_over(struct fm_together *t, const struct fm_err *err)
 {
 	if (t->is_over)
@@ -380,6 +427,7 @@ void fm_together_over(struct fm_together *t, const struct fm_err *err)
 	if (err)
 		t->err = *err;
 	look_at_core(t);
+	log_over(t);
 	say_is(t);
 	fm_together_drop_core(t);
 	fm_together_wake(t);
@@ -508,6 +556,7 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	t->place = place;
 	t->about = *about;
 	t->about.wanted = 0;
+	take_id(t, about->job);
 	t->self = (unsigned)find_node(about, all->o.node);
 	t->draft = t->next_draft = t->root = t->disk = t->scratch = -1;
 	fm_stage_about_source(about, t->source);
@@ -544,6 +593,9 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	fm_run_rank(t->key.bytes, names, about->count,
 		    about->shared[0] ? 0 : bit(about->source), t->rank);
 	fm_timer_set(all->o.loop, &t->timer, fm_loop_now(all->o.loop) + TICK_NS);
+	fm_together_log(t, FM_LOG_INFO, "staging of %s begins here: %llu bytes, asked for by %s",
+			t->source, (unsigned long long)about->bytes,
+			who.name ? who.name : all->o.node);
 	*out = t;
 	return 0;
 }
@@ -580,6 +632,7 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 	(void)snprintf(a.path, sizeof(a.path), "%s", source->path);
 	(void)snprintf(a.name, sizeof(a.name), "%s", source->name);
 	(void)snprintf(a.shared, sizeof(a.shared), "%s", source->shared);
+	(void)snprintf(a.job, sizeof(a.job), "%s", source->job);
 	node = find_node(&a, source->node);
 	a.source = node < 0 ? 0 : (unsigned)node;
 	if (ret == 0 && (totals->extents == 0 || totals->extents > FM_RUN_EXTENTS_MAX))
@@ -713,6 +766,7 @@ void fm_together_refuse(struct fm_together *t, const struct fm_err *err)
 void fm_together_check_invited(struct fm_together *t)
 {
 	struct fm_together_source s = {
+		.job = fm_together_job(t),
 		.node = t->about.node[t->about.source], .store = t->about.store,
 		.path = t->about.path, .name = t->about.name, .shared = t->about.shared,
 		.is_hub = t->about.is_hub, .peer = t->about.node[t->named_by],
@@ -797,6 +851,7 @@ static void enter(struct fm_together *t, unsigned n)
 {
 	t->in |= bit(n);
 	t->was_in |= bit(n);
+	fm_together_log(t, FM_LOG_INFO, "%s takes part", t->about.node[n]);
 	if (!t->core)
 		return;
 	say_about(t, n);
@@ -808,6 +863,8 @@ static void left(struct fm_together *t, unsigned n)
 {
 	t->said_in &= ~bit(n);
 	t->said_to &= ~bit(n);
+	if (t->in & bit(n) && !t->is_over)
+		fm_together_log(t, FM_LOG_INFO, "%s takes no part any more", t->about.node[n]);
 	if (t->in & bit(n))
 		leave(t, n);
 	fm_together_wake(t);
@@ -883,6 +940,22 @@ static void hear_word(struct fm_together *t, unsigned from, uint64_t may_read)
 		say_about_to_all(t);
 }
 
+/*
+ * Nodes that were asked for the same at once each made an id. All go on with the one that comes
+ * first in the order of letters, and say so, since some may not be peers of the node that made it.
+ */
+static void hear_id(struct fm_together *t, const char *from, const char *id)
+{
+	const char *before = fm_together_job(t);
+
+	if (strcmp(id, before) >= 0 || t->id_count == FM_TOGETHER_IDS_MAX)
+		return;
+	fm_together_log(t, FM_LOG_INFO, "goes on as job %s, by which %s knows it", id, from);
+	take_id(t, id);
+	fm_together_log(t, FM_LOG_INFO, "was job %s here until now", before);
+	say_about_to_all(t);
+}
+
 static void on_about(struct fm_togethers *all, struct fm_session *s, const struct fm_wire_stage *m)
 {
 	struct fm_together *t = find_run(all, m->run);
@@ -905,6 +978,7 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 		return;
 	}
 	from = (unsigned)find_node(a, s->name);
+	hear_id(t, s->name, a->job);
 	hear_word(t, from, a->may_read);
 	if (t->about.shared[0] && !(t->said_to & bit(from)))
 		say_about(t, from);	/* it waits for our word, however long we look */
@@ -1178,6 +1252,7 @@ int fm_togethers_new(const struct fm_togethers_opts *opts, struct fm_togethers *
 	all->o = *opts;
 	all->times = fm_run_times_default;
 	all->times.settle = opts->settle_ns;
+	all->lines.most = LINES_MAX;
 	fm_list_init(&all->list);
 	fm_share_init(&all->places, &limits);
 	fm_memory_line_init(&all->memory, opts->engine);

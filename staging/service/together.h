@@ -54,6 +54,9 @@ struct fm_together_source {
 	const char *shared;		/* the ID by which other nodes have its store; "": none */
 	bool is_hub;			/* path is a commit of a hub's repository */
 	const char *peer;		/* who asked this node; NULL: that user, here */
+	/* an id of a job, under which it is logged here, and on the other nodes if they log it
+	 * under none yet */
+	const char *job;
 	uid_t uid;
 	gid_t gid;
 };
@@ -103,6 +106,9 @@ int fm_togethers_nodes(const struct fm_togethers *all, const char *list, uint64_
 bool fm_togethers_has_self(const struct fm_togethers *all, uint64_t nodes);
 
 struct fm_together *fm_together_find(struct fm_togethers *all, const struct fm_cache_key *key);
+
+/* The id under which all nodes log it; another one from when another node's came before it. */
+const char *fm_together_job(const struct fm_together *t);
 
 /*
  * The run of that source and listing, or a new one. draft: of its manifest (offered.h), taken over,

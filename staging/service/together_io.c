@@ -98,6 +98,7 @@ static void submit(struct fm_together *t, struct fm_work *work, void (*run)(stru
 		   void (*done)(struct fm_work *w))
 {
 	*work = (struct fm_work){ .run = run, .done = done, .user = t->uid,
+				  .job = fm_together_job(t),
 				  .who = t->asker[0] ? fm_share_name(t->asker)
 						     : fm_share_user(t->uid) };
 	fm_worker_submit(t->all->o.worker, work, t->all->o.loop);
@@ -136,6 +137,9 @@ static void read_done(struct fm_work *work)
 
 	if (op->b)
 		t->peer[t->self].read += op->b->len;
+	if (op->code < 0)
+		fm_together_log(t, FM_LOG_WARN, "extent %u of %s cannot be read here: %s",
+				op->extent, t->source, fm_err_name(op->code));
 	if (is_current(op)) {
 		if (op->code == 0) {
 			t->slot[op->slot].b = op->b;
@@ -418,6 +422,10 @@ static void upload_read(struct fm_work *work)
 		return;
 	}
 	if (is_bad && is_current(op)) {
+		fm_together_log(t, FM_LOG_WARN,
+				"extent %u of %s cannot be read from the disk of the cache (%s): "
+				"it comes again",
+				op->extent, t->source, fm_err_name(op->code));
 		t->have[op->extent / 64] &= ~(UINT64_C(1) << (op->extent % 64));
 		say_none(op);
 		fm_run_disk_bad(t->core, op->extent);
@@ -498,6 +506,9 @@ static void received(void *ctx, struct fm_landed *b, uint32_t crc, int code)
 		return;
 	if (code == 0)
 		s->b = fm_landed_get(b);
+	if (code == -EBADMSG)
+		fm_together_log(t, FM_LOG_WARN, "extent %u of %s came damaged: it comes again",
+				s->extent, t->source);
 	fm_run_received(t->core, slot, crc, code);
 	fm_together_wake(t);
 }
@@ -691,6 +702,7 @@ void fm_together_published(struct fm_together *t, const char *path, const struct
 		me->place = FM_RUN_READY;
 		free(me->path);
 		me->path = strdup(path);
+		fm_together_log(t, FM_LOG_INFO, "%s is ready here: %s", t->source, path);
 	} else {
 		fm_together_fail_here(t, err);
 	}
@@ -1113,8 +1125,10 @@ static void look_done(struct fm_work *work)
 		fm_together_over(t, &t->work_err);
 		return;
 	}
-	if (t->is_ready)
+	if (t->is_ready) {
+		fm_together_log(t, FM_LOG_INFO, "%s is here already", t->source);
 		t->peer[t->self].done = t->about.bytes;
+	}
 	fm_together_begin(t);
 	if (t->fetch)
 		fm_together_take(t, t->sink, t->fetch);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "mover/base/list.h"
+#include "mover/base/log.h"
 #include "mover/base/loop.h"
 #include "mover/base/share.h"
 #include "mover/base/worker.h"
@@ -17,8 +18,15 @@
 #include "staging/service/outbox.h"
 #include "staging/service/together.h"
 
+/*
+ * Ids that one run has one after the other: with each new one the earlier of two counts, and of N
+ * nodes that ask at once a node hears of some ln N that come before its own.
+ */
+#define FM_TOGETHER_IDS_MAX 16u
+
 struct fm_togethers {
 	struct fm_togethers_opts o;
+	struct fm_log_limit lines;	/* of all runs */
 	struct fm_run_times times;
 	struct fm_list list;		/* fm_together.at */
 	unsigned count;
@@ -55,6 +63,9 @@ struct fm_together {
 	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
 	struct fm_cache_key key;
 	struct fm_stage_about about;
+	/* about.job, and those before it: the worker may still log under one */
+	char ids[FM_TOGETHER_IDS_MAX][FM_WIRE_JOB_LEN + 1];
+	unsigned id_count;
 	uint8_t rank[FM_RUN_NODES_MAX];
 	unsigned self;
 	struct fm_together_peer peer[FM_RUN_NODES_MAX];
@@ -122,10 +133,16 @@ struct fm_together {
 	bool is_broken;			/* no memory for what the run asked for */
 	bool is_ended;			/* the run says so */
 	bool is_over;
+	bool is_told;			/* to those who waited */
 	uint64_t over_ns;
 	uint64_t missing;
 	struct fm_err err;
 };
+
+/* A line of the run, under its id. */
+#define fm_together_log(t, level, ...)                                                       \
+	fm_log_job(&(t)->all->lines, fm_loop_now((t)->all->o.loop), (level),                 \
+		   fm_together_job(t), __VA_ARGS__)
 
 /* together.c */
 void fm_together_wake(struct fm_together *t);

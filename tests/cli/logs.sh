@@ -1,5 +1,5 @@
 #!/bin/bash
-# Goal:   fmove logs JOB finds what both nodes of a transfer logged of it, under one id: when it began and ended, also why it failed. It prints
+# Goal:   fmove logs JOB finds what both nodes of a transfer logged of it, or all that stage a dataset, under one id: when it began and ended, also why it failed. It prints
 #         nothing that a terminal obeys, says where each line came from, and where the log is without a journal.
 # Method: two nodes whose standard error is a real systemd-journald's, in a mount namespace with a /run of its own.
 [ "$(id -u)" -eq 0 ] || { echo "SKIP: not root"; exit 77; }
@@ -41,6 +41,7 @@ takes_lines_or_ended() {
 await takes_lines_or_ended && kill -0 $journald 2>/dev/null || { echo "SKIP: systemd-journald does not run here"; exit 77; }
 asides=$journald
 export FM_CLUSTER_STORE='quota = "3MiB";'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "100MiB"; grace = "0s"; peers = [ "*" ]; };'
 up 2
 
 # logged JOB COUNT: so many lines are found.
@@ -99,6 +100,15 @@ for line in said["lines"]:
     assert set(line) == {"time_us", "host", "from", "pid", "priority", "text"}
 assert [line["priority"] for line in said["lines"]][:4] == ["6"] * 4
 END
+
+# What both nodes stage together (cli.stage_logs has all of it).
+mkdir "$(store 1)/set" && echo content >"$(store 1)/set/f"
+fmove stage --nodes all --json n1:s/set >out 2>err || bad "stage: $(cat out err)"
+staged=$(json job out)
+both_ready() {
+	[ "$(fmove logs "$staged" | grep "]: job $staged: n1:s/set is ready here: " | sed 's/.*fmoved\[\([0-9]*\)\].*/\1/' | sort -u | wc -l)" -eq 2 ]
+}
+await both_ready || bad "lines of what is staged: $(fmove logs "$staged" 2>&1)"
 
 # Lines as they come.
 use 1

@@ -58,6 +58,8 @@ stage_under() {
 		timeout $HANG_S fmove stage --nodes n1,n2 --json "s/$2" >out 2>err || give_up "$1: it does not come: $(cat out err)"
 	fi
 	are_copies "$2" out
+	# The liar's id of the run comes before any other one.
+	is_logged 'job [a-z2-7]*: goes on as job aaaaaaaa, by which h1 knows it$' "$dir/c/n1/log" || bad "$1: n1 does not log it under one id"
 }
 
 outside >before

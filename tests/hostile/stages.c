@@ -54,6 +54,13 @@ static struct stage_run *add_run(struct peer *p, const struct fm_stage_about *a)
 	return r;
 }
 
+/* An earlier one in the order of letters is taken over by who has another. */
+static void make_up_job(struct fm_stage_about *a, struct odds *o)
+{
+	(void)snprintf(a->job, sizeof(a->job), "%c%chostil", 'a' + (char)below(o, 26),
+		       'a' + (char)below(o, 26));
+}
+
 static void make_up(struct peer *p, struct fm_stage_about *a)
 {
 	static const char *const names[] = {"h1", "h2", "n1", "n2"};
@@ -72,6 +79,7 @@ static void make_up(struct peer *p, struct fm_stage_about *a)
 		if (strcmp(names[i], p->name) == 0 || strcmp(names[i], "n1") == 0 || one_in(o, 2))
 			(void)snprintf(a->node[a->count++], sizeof(a->node[0]), "%s", names[i]);
 	a->source = (unsigned)below(o, a->count);
+	make_up_job(a, o);
 	(void)snprintf(a->store, sizeof(a->store), "%s", stores[below(o, 5)]);
 	(void)snprintf(a->path, sizeof(a->path), "%s", paths[below(o, 4)]);
 	(void)snprintf(a->name, sizeof(a->name), "%s", one_in(o, 4) ? "hstl\033[7m" : "hstl-set");
@@ -190,6 +198,8 @@ static size_t make_about(struct stage_run *r, struct odds *o, uint8_t *body)
 {
 	struct fm_stage_about a = r->about;
 
+	if (one_in(o, 2))
+		make_up_job(&a, o);
 	a.uid = one_in(o, 2) ? 0 : 1000;
 	a.gid = a.uid;
 	a.wanted = one_in(o, 2) ? any_nodes(o) : 0;

@@ -7,6 +7,7 @@
 #include "staging/service/about.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "staging/cache.h"
@@ -23,6 +24,7 @@ static const struct fm_stage_about plain = {
 	.wanted = 3,
 	.may_read = UINT64_MAX,
 	.count = 2,
+	.job = "abcd2345",
 	.store = "s",
 	.path = "set",
 	.name = "set",
@@ -64,6 +66,7 @@ static void test_same_dataset(void)
 	other.wanted = 1;
 	other.may_read = 1;
 	other.is_in = true;
+	(void)strcpy(other.job, "zzzz7777");
 	CU_ASSERT_TRUE(is_same_run(&plain, &other));
 }
 
@@ -122,6 +125,20 @@ static void test_bad_hub(void)
 	CU_ASSERT_EQUAL(decoded(&a, &out), -EBADMSG);
 }
 
+/* The id by which nodes log it is one of a job, as fmove logs takes it. */
+static void test_job(void)
+{
+	static const char *const bad[] = { "", "abcd234", "abcd2341", "ABCD2345", "abcd\n345" };
+	struct fm_stage_about a = plain, out;
+
+	CU_ASSERT_EQUAL(decoded(&a, &out), 0);
+	CU_ASSERT_STRING_EQUAL(out.job, "abcd2345");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		(void)snprintf(a.job, sizeof(a.job), "%s", bad[i]);
+		CU_ASSERT_EQUAL(decoded(&a, &out), -EBADMSG);
+	}
+}
+
 static void test_hub_sources(void)
 {
 	static const char *const bad[] = {
@@ -141,6 +158,7 @@ static const struct fm_test tests[] = {
 	{ "whoever asks, and for whom: the same run", test_same_dataset },
 	{ "a commit of a hub is said to be one", test_hub },
 	{ "nothing else of a hub is believed", test_bad_hub },
+	{ "the id by which it is logged", test_job },
 	{ "what is the source of a hub's dataset", test_hub_sources },
 };
 

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "files.h"
+#include "jobs.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -77,6 +78,9 @@ struct fmove_dataset {
 	/* fmove_stage_hub(): what it has changed in this node's hub cache for others, with what may
 	 * be done; "": nothing */
 	char note[FMOVE_NOTE_MAX];
+	/* fmove_stage(): by which each node has logged it (fmove logs); another one than
+	 * accepted() was told if a run of other nodes was joined */
+	char job[FMOVE_JOB_MAX];
 };
 
 /* A node of a request for several; texts are valid during the call. */
@@ -110,6 +114,8 @@ struct fmove_stage_options {
 	void (*node)(void *ctx, const struct fmove_stage_node *node, bool is_end);
 	/* also of a volume that another node than the source's has mounted read-write */
 	bool is_live;
+	/* it is begun, and is logged by that id; or NULL */
+	void (*accepted)(void *ctx, const char *job);
 };
 
 /*

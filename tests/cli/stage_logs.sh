@@ -1,0 +1,78 @@
+#!/bin/bash
+# Goal:   what nodes do to stage one dataset is logged by all of them under one id: the source's listing, who takes part, how it ended, and why not
+#         on one of them. fmove stage --json says that id, also of a request that fails, and one that joins another's run has that one's.
+# Method: three real daemons; the lines of each one's log that begin with "job ID:". cli.logs has the journal and fmove logs.
+. "$(dirname "$0")/lib.sh"
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+up 3
+
+source=$(store 2)/set
+mkdir "$source"
+for i in 1 2 3; do random 3000 "$source/f$i"; done
+
+# said I JOB TEXT: nI has a line of that job with it.
+said() {
+	grep -qE "job $2: $3" "$dir/c/n$1/log"
+}
+
+# must I JOB TEXT
+must() {
+	await said "$@" || bad "n$1 has no line of job $2 with \"$3\": $(grep "job $2:" "$dir/c/n$1/log")"
+}
+
+# n1 asks, n2 has the source, and n3 was not asked for anything.
+fmove stage --nodes n1,n2 --json n2:s/set >out 2>err || bad "stage: $(cat out err)"
+job=$(json job out)
+[[ $job =~ ^[a-z2-7]{8}$ ]] || bad "no id: $(cat out)"
+must 1 "$job" 'get of n2:s for n1 begins: set$'
+must 2 "$job" 'get of n2:s for n1 begins: set$'		# the listing
+for i in 1 2 3; do
+	must $i "$job" 'staging of n2:s/set begins here: 9000 bytes, asked for by n1$'
+	must $i "$job" 'staging of n2:s/set is over here: [0-9]+ bytes read from the source$'
+done
+for i in 1 2; do must $i "$job" "n2:s/set is ready here: $dir/c/n$i/cache/"; done
+must 1 "$job" 'n2 takes part$'
+must 1 "$job" "n1: ready: $dir/c/n1/"
+must 1 "$job" "n2: ready: $dir/c/n2/"
+[ "$(cat "$dir"/c/n?/log | grep -c 'job [a-z2-7]*: staging of n2:s/set begins')" -eq 3 ] || bad "it began more than once: $(grep 'begins here' "$dir"/c/n?/log)"
+
+# All have it: another request, another id.
+fmove stage --nodes all --json n2:s/set >out 2>err || bad "again: $(cat out err)"
+again=$(json job out)
+[ "$again" != "$job" ] || bad "the same id"
+must 1 "$again" 'n2:s/set is here already$'
+must 3 "$again" 'n2:s/set is ready here: '
+
+# One that the rules leave out: why, in the log of the node that asked.
+sed -i "s|directory = \"$dir/c/n2/s\";|&\nread = [ \"peer:n1\" ];|" "$dir/c/n2/fmove.conf"
+take_over 2
+echo new >"$source/f4"
+fmove stage --nodes all --json n2:s/set >out 2>err
+[ $? -eq 3 ] || bad "n3 has it: $(cat out err)"
+job=$(json job out)
+grep -q "fmove logs $job, here and on each of them, tells how it went" err || bad "no way to what was logged: $(cat err)"
+must 1 "$job" 'n3: failed: .*may not read'
+must 2 "$job" 'n2:s/set is ready here'
+
+# What fails before there is a run has an id, too, and so has what one node stages alone.
+fmove stage --json n2:s/missing >out 2>err && bad "it staged nothing"
+must 1 "$(json job out)" 'missing is not staged: .*no such file'
+fmove stage --json n2:s/set/f1 >out 2>err || bad "alone: $(cat out err)"
+must 1 "$(json job out)" 'n2:s/set/f1 is ready here: 3000 bytes$'
+must 2 "$(json job out)" 'get of n2:s for n1 is done: '
+
+# What goes on by itself: --detach says where it is logged. A request behind it waits for that one's, and has its id.
+mkdir "$(store 1)/large"
+random 8000000 "$(store 1)/large/f"
+slow 1
+fmove stage --detach --nodes n2 --json s/large >out 2>err || bad "--detach: $(cat out err)"
+job=$(json job out)
+grep -q "fmove logs $job tells how it goes" err || bad "--detach says nothing: $(cat err)"
+must 2 "$job" 'staging of n1:s/large begins here'
+fmove stage --nodes n2 --json s/large >out 2>err &
+waits=$!
+is_waiting() { grep -q "large: what job $job brings is waited for" "$dir/c/n1/log"; }
+await is_waiting || bad "another request did not join: $(grep large "$dir/c/n1/log")"
+fast 1
+wait $waits || bad "it did not come: $(cat out err)"
+[ "$(json job out)" = "$job" ] || bad "the id of what was waited for: $(cat out), and not $job"
