@@ -357,11 +357,13 @@ static mode_t socket_mode(const struct fm_config_node *cfg)
 	return modes[cfg->socket_mode];
 }
 
-/* -1: the daemon's. */
-static int find_socket_group(const struct fm_config_node *cfg, gid_t *gid, struct fm_err *err)
+/* Before the queue is made: who stages lets whoever may use the socket read, too. */
+static int find_socket_group(struct fm_fmoved *fmoved, struct fm_err *err)
 {
-	*gid = (gid_t)-1;
-	if (cfg->socket_group[0] && !fm_users_find_group(cfg->socket_group, gid))
+	const struct fm_config_node *cfg = &fmoved->cfg->node;
+
+	fmoved->socket_group = (gid_t)-1;
+	if (cfg->socket_group[0] && !fm_users_find_group(cfg->socket_group, &fmoved->socket_group))
 		return fm_err_set(err, -ENOENT,
 				  "node.socket_group: this machine has no group \"%s\"",
 				  cfg->socket_group);
@@ -374,16 +376,15 @@ static int start_api(struct fm_fmoved *fmoved, struct fm_err *err)
 	struct fm_api_opts opts = {
 		.socket_path = cfg->socket,
 		.mode = socket_mode(cfg),
+		.gid = fmoved->socket_group,
 		.queue = fmoved->queue,
 		.ops = fm_parts_ops(),
 		.holders = fmoved->holders,
 		.node = fmoved->cfg->node.name,
 		.buffer_bytes = fmoved->cfg->memory.buffer_bytes,
 	};
-	int ret = find_socket_group(cfg, &opts.gid, err);
+	int ret = make_socket_dir(cfg->socket, err);
 
-	if (ret == 0)
-		ret = make_socket_dir(cfg->socket, err);
 	return ret < 0 ? ret : fm_api_new(fmoved->loop, &opts, fmoved->engine, &fmoved->api, err);
 }
 
@@ -580,6 +581,8 @@ static int start_doors(struct fm_fmoved *fmoved, struct fm_err *err)
 		fm_follow_start(fmoved->follow);
 	if (ret == 0)
 		ret = start_watches(fmoved, err);
+	if (ret == 0)
+		ret = find_socket_group(fmoved, err);
 	if (ret == 0)
 		ret = start_queue(fmoved, err);
 	if (ret == 0)

@@ -7,6 +7,7 @@
 #define FM_DAEMON_FMOVED_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "config/config.h"
 #include "mover/base/loop.h"
@@ -57,6 +58,7 @@ struct fm_fmoved {
 	struct fm_peer_book *book;	/* NULL: there is no state directory */
 	struct fm_holders *holders;
 	struct fm_queue *queue;
+	gid_t socket_group;		/* of the local API's socket; -1: the daemon's own */
 	struct fm_api *api;
 	struct fm_sockets sockets;	/* that are open */
 	struct fm_join *join;

@@ -14,7 +14,6 @@
 #include "mover/base/err.h"
 #include "mover/base/json.h"
 #include "mover/base/log.h"
-#include "mover/base/users.h"
 #include "mover/base/within.h"
 #include "mover/daemon/fmoved.h"
 #include "mover/facts/collect.h"
@@ -107,18 +106,17 @@ static int await_cache(const char *directory, struct fm_err *err)
 
 _Static_assert(FM_CONFIG_UPLOAD_SLOTS_MAX == FM_STAGE_UPLOADS_MAX, "any that is configured");
 
-/* As the socket's mode and group are made. */
-static struct fm_stage_everybody who_may_ask(const struct fm_config_node *cfg)
+/* Whom the socket's mode and group let in. */
+static struct fm_stage_everybody who_may_ask(const struct fm_fmoved *fmoved)
 {
-	struct fm_stage_everybody who = {
+	const struct fm_config_node *cfg = &fmoved->cfg->node;
+	gid_t group = fmoved->socket_group;
+
+	return (struct fm_stage_everybody){
 		.is_all = cfg->socket_mode == FM_CONFIG_MODE_0666,
 		.has_group = cfg->socket_mode == FM_CONFIG_MODE_0660,
-		.group = getegid(),
+		.group = group == (gid_t)-1 ? getegid() : group,
 	};
-
-	if (who.has_group && cfg->socket_group[0])
-		who.has_group = fm_users_find_group(cfg->socket_group, &who.group);
-	return who;
 }
 
 /* A node without its cache moves files all the same: who stages hears why. */
@@ -138,7 +136,7 @@ static void start_stager(struct fm_fmoved *fmoved)
 			   .grace_ns = cfg->grace_ns,
 			   .user_quota = cfg->user_quota_bytes },
 		.peers = (const char *const *)fmoved->started->staging.peers,
-		.everybody = who_may_ask(&fmoved->cfg->node),
+		.everybody = who_may_ask(fmoved),
 		.settle_ns = cfg->settle_ns,
 		.uploads = cfg->upload_slots,
 	};
