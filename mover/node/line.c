@@ -659,7 +659,7 @@ static void dial_round(struct fm_session *s)
 static void look_for_way(struct fm_session *s, uint64_t now_ns)
 {
 	const struct fm_lines *l = &s->lines;
-	const struct fm_ctl *ctl = fm_line_ctl(s);
+	struct fm_ctl *ctl = fm_line_ctl(s);
 
 	if (l->is_round) {
 		dial_next(s);
@@ -678,7 +678,7 @@ static void look_for_way(struct fm_session *s, uint64_t now_ns)
  * Whether the network no longer answers. A peer that is only busy does not look like this: its
  * kernel still takes what is sent.
  */
-static bool is_cut(const struct fm_session *s, const struct fm_ctl *ctl)
+static bool is_cut(const struct fm_session *s, struct fm_ctl *ctl)
 {
 	return s->lines.is_gone ||
 	       (net_of(s)->ops->ctl_is_stuck && net_of(s)->ops->ctl_is_stuck(ctl));
@@ -689,7 +689,7 @@ static bool is_cut(const struct fm_session *s, const struct fm_ctl *ctl)
  * this: the line is given up only after the spare is open, and PINGs are answered during that
  * handshake too.
  */
-static bool is_stuck(const struct fm_session *s, const struct fm_ctl *ctl, uint64_t now_ns)
+static bool is_stuck(const struct fm_session *s, struct fm_ctl *ctl, uint64_t now_ns)
 {
 	return now_ns > s->heard_ns + SILENT_NS || is_cut(s, ctl);
 }

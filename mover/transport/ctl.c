@@ -14,7 +14,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <netinet/tcp.h>
+#include <linux/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +41,8 @@
 #define DEAD_CONNECT_NS (500 * FM_NS_PER_MS)
 /* in a row: after a second and a half on a cable, later where a round trip takes long */
 #define STUCK_RETRANSMITS 3
+/* Where the kernel repeats rarely, since round trips took long or cables came and went. */
+#define STUCK_NS (2 * FM_NS_PER_S)
 #define FRAME_HEAD 4
 /* the read buffer grows to FRAME_HEAD + FM_CTL_MSG_MAX when a message needs it */
 #define IN_FIRST 4096u
@@ -97,6 +99,9 @@ struct fm_ctl {
 	size_t in_len, in_cap;
 	uint8_t *out;			/* [out_at, out_len) waits to be sent */
 	size_t out_at, out_len, out_cap;
+
+	uint64_t acked;			/* bytes, when they were looked at last */
+	uint64_t unacked_ns;		/* since then no more, though some wait for it; 0: none */
 
 	uint16_t port;
 	char name[];			/* the host that was dialled, ":", the port */
@@ -323,18 +328,36 @@ static int ctl_write(struct fm_ctl *ctl, struct fm_err *err)
 }
 
 /*
+ * Whether what was sent waits for an acknowledgement, and for a while none has come that says more.
+ * A kernel that repeats every few seconds, by chance whenever the cable is out, would count no
+ * repeats; and what still comes from the peer says nothing of what goes there.
+ */
+static bool waits_long(struct fm_ctl *ctl, const struct tcp_info *info)
+{
+	uint64_t now_ns = fm_loop_now(ctl->ctls->loop);
+
+	if (info->tcpi_unacked == 0 || info->tcpi_bytes_acked != ctl->acked)
+		ctl->unacked_ns = 0;
+	else if (ctl->unacked_ns == 0)
+		ctl->unacked_ns = now_ns;
+	ctl->acked = info->tcpi_bytes_acked;
+	return ctl->unacked_ns > 0 && now_ns - ctl->unacked_ns >= STUCK_NS;
+}
+
+/*
  * By the kernels of both ends alone: how busy the daemons are does not matter. Probes are of a peer
  * that has no room, which answers them, or of what cannot even leave: the interface is down.
  */
-bool fm_ctl_is_stuck(const struct fm_ctl *ctl)
+bool fm_ctl_is_stuck(struct fm_ctl *ctl)
 {
-	struct tcp_info info;
+	struct tcp_info info = { 0 };
 	socklen_t len = sizeof(info);
 
-	return ctl->state == CTL_OPEN &&
-	       getsockopt(ctl->watch.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
-	       (info.tcpi_retransmits >= STUCK_RETRANSMITS ||
-		info.tcpi_probes >= STUCK_RETRANSMITS);
+	if (ctl->state != CTL_OPEN ||
+	    getsockopt(ctl->watch.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return false;
+	return waits_long(ctl, &info) || info.tcpi_retransmits >= STUCK_RETRANSMITS ||
+	       info.tcpi_probes >= STUCK_RETRANSMITS;
 }
 
 size_t fm_ctl_queued(const struct fm_ctl *ctl)

@@ -50,7 +50,7 @@ void fm_ctls_accept(struct fm_ctls *ctls, int fd, const struct sockaddr_storage 
 /* The functions of fm_net_ops. NULL: no memory. */
 struct fm_ctl *fm_ctl_dial(struct fm_ctls *ctls, const struct fm_ctl_dial *dial, bool is_join);
 int fm_ctl_send(struct fm_ctl *ctl, const uint8_t *msg, size_t len);
-bool fm_ctl_is_stuck(const struct fm_ctl *ctl);
+bool fm_ctl_is_stuck(struct fm_ctl *ctl);
 size_t fm_ctl_queued(const struct fm_ctl *ctl);
 void fm_ctl_close(struct fm_ctl *ctl);
 const char *fm_ctl_peer(const struct fm_ctl *ctl);

@@ -355,11 +355,12 @@ struct fm_net_ops {
 	int (*ctl_send)(struct fm_ctl *ctl, const uint8_t *msg, size_t len);
 
 	/*
-	 * Open, and what was sent is repeated and repeated, and nothing says that it arrives: a
-	 * cable is cut, in this direction or in the other. A peer that is only busy is none of
-	 * that. NULL: the transport finds out by itself, and soon.
+	 * Open, and what was sent is repeated and repeated, or waits for seconds, and nothing says
+	 * that it arrives: a cable is cut, in this direction or in the other. A peer that is only
+	 * busy is none of that. For who looks again and again, as twice a second. NULL: the
+	 * transport finds out by itself, and soon.
 	 */
-	bool (*ctl_is_stuck)(const struct fm_ctl *ctl);
+	bool (*ctl_is_stuck)(struct fm_ctl *ctl);
 
 	/* Bytes of the queue that are not sent yet. Who has much to say and can wait looks before
 	 * ctl_send(). */

@@ -3,7 +3,8 @@
 #
 # Two network namespaces and two slow wires, 10.78.1.0/24 and 10.78.2.0/24, so that both are needed. The session begins on the
 # first, and the configuration names no other address. How a wire is cut: wires.sh. What TCP itself says of a cable that is cut
-# comes after half a minute, and in other words. `f` is a file to move.
+# comes after half a minute, and in other words. A node that gets no processor for seconds is not taken for a silent one. `f` is a file
+# to move.
 # shellcheck shell=bash
 
 # shellcheck source=tests/cli/netns_lib.sh
@@ -115,7 +116,7 @@ node_key "$dir/n1"
 node_key "$dir/n2"
 for i in 1 2; do
 	node_conf "$dir/n$i" "n$i" "0.0.0.0:7471" "$(node_peer "n$((3 - i))" "10.78.1.$((3 - i)):7471" "$dir/n$((3 - i))/pub")" \
-		<<<'mover = { tcp_conns = 2; private_networks = [ "10.78.0.0/16" ]; };'
+		<<<'mover = { stall_timeout = "20s"; tcp_conns = 2; private_networks = [ "10.78.0.0/16" ]; };'
 done
 start 1 2
 export FMOVE_SOCKET=$dir/n1/sock

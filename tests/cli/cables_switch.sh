@@ -4,7 +4,8 @@
 #         put; nor does an address that moves to the other port. What begins in the moment in which the
 #         switches are back waits for the next connection.
 # Method: two nodes with two slow ports each, in a third namespace a bridge for each pair of ports. The
-#         waits between faults are what is tried: nothing is judged by a clock.
+#         waits between faults are what is tried: nothing is judged by a clock. A node that gets no processor
+#         for seconds is not taken for a silent one. What is to be noticed of such wires is in cables_session.sh.
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/netns_lib.sh
 . "$FM_SOURCE/tests/cli/netns_lib.sh"
@@ -99,7 +100,7 @@ node_key "$dir/n2"
 for i in 1 2; do
 	peer=$(node_peer "n$((3 - i))" "$net.1.$((3 - i)):7471" "$dir/n$((3 - i))/pub")
 	node_conf "$dir/n$i" "n$i" "0.0.0.0:7471" "$peer" \
-		<<<"mover = { tcp_conns = 2; private_networks = [ \"$net.0.0/16\" ]; };"
+		<<<"mover = { stall_timeout = \"30s\"; tcp_conns = 2; private_networks = [ \"$net.0.0/16\" ]; };"
 	node_wrap=(ip netns exec "$id$i")
 	node_start "$dir/n$i"
 done

@@ -349,7 +349,7 @@ static int net_ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
 	return 0;
 }
 
-static bool net_ctl_is_stuck(const struct fm_ctl *c)
+static bool net_ctl_is_stuck(struct fm_ctl *c)
 {
 	return c->is_open && c->is_stuck && sim_now(sim_of(c->net)) > c->stuck_ns + 2 * SIM_S;
 }

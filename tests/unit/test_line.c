@@ -109,7 +109,7 @@ static int ctl_send(struct fm_ctl *c, const uint8_t *msg, size_t len)
 	return 0;
 }
 
-static bool ctl_is_stuck(const struct fm_ctl *c)
+static bool ctl_is_stuck(struct fm_ctl *c)
 {
 	return c->is_stuck;
 }
