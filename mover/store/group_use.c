@@ -120,11 +120,9 @@ const char *fm_group_use_path(const struct fm_group_use *use, size_t *group_len)
 	return use->path;
 }
 
-/* Waits, under the lock, until the group has no members that come. False: it still has. */
-static bool await_members(const struct fm_group_key *key, unsigned wait_ms)
+static struct timespec in_ms(unsigned wait_ms)
 {
 	struct timespec end;
-	int ret = 0;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += wait_ms / 1000;
@@ -133,9 +131,20 @@ static bool await_members(const struct fm_group_key *key, unsigned wait_ms)
 		end.tv_sec++;
 		end.tv_nsec -= 1000000000;
 	}
-	while (count(key, false) > 0 && ret == 0)
-		ret = pthread_cond_timedwait(&uses.ended, &uses.lock, &end);
-	return count(key, false) == 0;
+	return end;
+}
+
+/*
+ * Waits, under the lock, until the group has no uses of that kind, as count() has it. False: it
+ * still has.
+ */
+static bool await_none(const struct fm_group_key *key, bool is_alone, const struct timespec *end)
+{
+	int ret = 0;
+
+	while (count(key, is_alone) > 0 && ret == 0)
+		ret = pthread_cond_timedwait(&uses.ended, &uses.lock, end);
+	return count(key, is_alone) == 0;
 }
 
 /* Names the members that come, as many as a line takes. Under the lock. */
@@ -161,18 +170,20 @@ int fm_group_close(const struct fm_group_key *key, unsigned wait_ms, struct fm_g
 		   struct fm_err *err)
 {
 	struct fm_group_use *use = use_new(key, "", true);
+	struct timespec end = in_ms(wait_ms);
 	int ret = 0;
 
 	if (!use)
 		return fm_err_sys(err, -ENOMEM, "allocate what closes the group");
 	lock();
-	if (count(key, true) > 0)
+	if (!await_none(key, true, &end))
 		ret = refuse(err);
 	else
 		fm_list_append(&uses.list, &use->at);	/* no member begins from now on */
-	if (ret == 0 && !await_members(key, wait_ms)) {
+	if (ret == 0 && !await_none(key, false, &end)) {
 		ret = name_members(key, err);
 		fm_list_del(&use->at);
+		pthread_cond_broadcast(&uses.ended);
 	}
 	unlock();
 	if (ret < 0) {

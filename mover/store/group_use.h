@@ -35,8 +35,10 @@ int fm_group_hold(const struct fm_group_key *key, const char *path, size_t group
 const char *fm_group_use_path(const struct fm_group_use *use, size_t *group_len);
 
 /*
- * Have the group alone. Members that come are waited for up to wait_ms, since their transfers may
- * be just ending. -EBUSY, and err names them.
+ * Have the group alone. Who has it alone is waited for, since a commit goes on when its caller was
+ * killed, and that caller asks again; and so are members that come, since their transfers may be
+ * just ending: up to wait_ms for both. -EBUSY, and err says who has it, or names the members.
+ * Afterwards the group may be another one than before: it is to be read again.
  */
 int fm_group_close(const struct fm_group_key *key, unsigned wait_ms, struct fm_group_use **out,
 		   struct fm_err *err);

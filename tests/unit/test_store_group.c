@@ -294,6 +294,7 @@ static void test_old_one_comes_back(void)
 
 struct waiting {
 	char path[8];			/* of its group */
+	struct fm_group_key key;
 	struct fm_group_use *member;	/* that comes */
 	pthread_t thread;
 	int ret;
@@ -330,8 +331,8 @@ static void begin_group(struct waiting *w, unsigned i)
 	CU_ASSERT_EQUAL_FATAL(glob(at(pattern), 0, NULL, &found), 0);
 	CU_ASSERT_EQUAL_FATAL(stat(found.gl_pathv[0], &st), 0);
 	globfree(&found);
-	CU_ASSERT_EQUAL_FATAL(fm_group_hold(&(struct fm_group_key){st.st_dev, st.st_ino}, "m", 0,
-					    &w->member, &err), 0);
+	w->key = (struct fm_group_key){st.st_dev, st.st_ino};
+	CU_ASSERT_EQUAL_FATAL(fm_group_hold(&w->key, "m", 0, &w->member, &err), 0);
 }
 
 /* Each keeps a worker. Those that wait have the group as soon as its member has ended. */
@@ -357,6 +358,30 @@ static void test_few_wait(void)
 		/* it did not come whole; had the last one waited, these had heard that it comes */
 		CU_ASSERT_NOT_EQUAL(all[i].ret, -EBUSY);
 	}
+	end();
+}
+
+/* Who asked was killed, and asks again while its first commit is under way. */
+static void test_again_waits(void)
+{
+	struct fm_group_use *first;
+	struct fm_store_dir *sd;
+	struct waiting w;
+
+	begin(ON_DISK, false);
+	sd = fm_container_of(s, struct fm_store_dir, store);
+	begin_group(&w, 0);
+	fm_group_let_go(w.member);
+	CU_ASSERT_EQUAL_FATAL(fm_group_close(&w.key, 0, &first, &err), 0);
+	sd->lock_wait_ms = 1;
+	CU_ASSERT_EQUAL(ask_of(w.path, FM_GROUP_COMMIT), -EBUSY);
+	sd->lock_wait_ms = FM_TEST_HANG_S * 1000;
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&w.thread, NULL, commit, &w), 0);
+	for (unsigned ms = 0; sd->waiting < 1 && ms < FM_TEST_HANG_S * 1000; ms++)
+		usleep(1000);
+	fm_group_let_go(first);
+	CU_ASSERT_EQUAL(pthread_join(w.thread, NULL), 0);
+	CU_ASSERT_NOT_EQUAL(w.ret, -EBUSY);	/* its member did not come */
 	end();
 }
 
@@ -682,5 +707,6 @@ static const struct fm_test tests[] = {
 	{ "what cannot be replaced comes back, without exchanges, too", test_old_one_comes_back },
 	{ "a commit of what was committed is on the disk, too", test_again_is_synced },
 	{ "few commits wait for members, and others hear at once that they come", test_few_wait },
+	{ "a commit again waits for the first one, which is under way", test_again_waits },
 };
 FM_TEST_MAIN("store group", tests)
