@@ -82,7 +82,8 @@ await asked_reads daemon daemon || bad "all may read it, and daemon cannot"
 rules '"peer:n1", "user:daemon", "group:bin"'
 await asked_reads nobody bin || bad "n2's rules name bin, whose member cannot read the copy"
 mkfifo silent
-nsenter -m -t "$(cat "$dir/c/n1/pid")" mount --bind "$PWD/silent" /etc/group || bad "no other groups"
+# -r: the root of its own, for who runs this in a chroot.
+nsenter -m -r -t "$(cat "$dir/c/n1/pid")" mount --bind "$PWD/silent" /etc/group || bad "no other groups"
 rules '"peer:n1", "group:games"'
 for i in 1 2 3; do
 	ok fmove stage n2:s/set -- true
