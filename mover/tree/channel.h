@@ -91,6 +91,11 @@ int fm_tree_remote_new(const struct fm_tree_remote_opts *opts, struct fm_tree **
  */
 int fm_channel_new(struct fm_tree *tree, struct fm_channel **out, struct fm_err *err);
 
+/* The same with so many sockets, FM_CHANNEL_SOCKETS_MIN .. FM_CHANNEL_SOCKETS_MAX: several channels
+ * are to go with one message. */
+int fm_channel_new_of(struct fm_tree *tree, unsigned sockets, struct fm_channel **out,
+		      struct fm_err *err);
+
 /* The descriptors to pass to the daemon, *count of them. They stay the channel's. */
 const int *fm_channel_to_pass(const struct fm_channel *c, unsigned *count);
 

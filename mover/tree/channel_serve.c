@@ -377,11 +377,13 @@ static int start_threads(struct fm_channel *c, struct fm_err *err)
 	return ret;
 }
 
-int fm_channel_new(struct fm_tree *tree, struct fm_channel **out, struct fm_err *err)
+int fm_channel_new_of(struct fm_tree *tree, unsigned sockets, struct fm_channel **out,
+		      struct fm_err *err)
 {
 	struct fm_channel *c = FM_FAULT("channel.alloc") ? NULL : calloc(1, sizeof(*c));
 	int ret;
 
+	assert(sockets >= FM_CHANNEL_SOCKETS_MIN && sockets <= LINES);
 	if (!c)
 		return fm_err_set(err, -ENOMEM, "no memory for a channel");
 	c->tree = tree;
@@ -389,7 +391,7 @@ int fm_channel_new(struct fm_tree *tree, struct fm_channel **out, struct fm_err 
 		c->fds[i] = -1;
 	pthread_mutex_init(&c->lock, NULL);
 	ret = make_memory(c, err);
-	while (ret == 0 && c->lines_count < LINES)
+	while (ret == 0 && c->lines_count < sockets)
 		ret = add_line(c, err);
 	if (ret == 0)
 		ret = start_threads(c, err);
@@ -399,6 +401,11 @@ int fm_channel_new(struct fm_tree *tree, struct fm_channel **out, struct fm_err 
 	}
 	*out = c;
 	return 0;
+}
+
+int fm_channel_new(struct fm_tree *tree, struct fm_channel **out, struct fm_err *err)
+{
+	return fm_channel_new_of(tree, LINES, out, err);
 }
 
 const int *fm_channel_to_pass(const struct fm_channel *c, unsigned *count)
