@@ -326,6 +326,12 @@ int fm_cache_allow_user(struct fm_cache *cache, uint64_t id, uid_t uid, bool is_
 			struct fm_err *err);
 
 /*
+ * Of another directory in the cache's: that user may read it beside us, and nobody else. A negative
+ * errno; -EOPNOTSUPP as above. Waits for the disk.
+ */
+int fm_cache_allow_dir(int dir, uid_t uid);
+
+/*
  * Keeps only those named users for whom may() returns true. may() is called without a lock, and may
  * wait. Waits for the disk.
  */

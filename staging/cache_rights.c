@@ -287,6 +287,13 @@ int fm_cache_allow_user(struct fm_cache *c, uint64_t id, uid_t uid, bool is_of_n
 	return ret;
 }
 
+int fm_cache_allow_dir(int dir, uid_t uid)
+{
+	const struct list l = { .users = { uid }, .count = 1 };
+
+	return set_list(dir, &l);
+}
+
 static int drop_users(int dir, const uid_t *refused, size_t count)
 {
 	struct list l;

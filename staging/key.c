@@ -30,3 +30,13 @@ int fm_stage_key(const char *source, const uint8_t *listing, struct fm_cache_key
 	fm_sha256_free(s);
 	return 0;
 }
+
+int fm_stage_own_version(const char *source, uint8_t *version)
+{
+	struct fm_cache_key key;
+	int ret = fm_stage_key(source, version, &key);
+
+	if (ret == 0)
+		memcpy(version, key.bytes, sizeof(key.bytes));
+	return ret;
+}

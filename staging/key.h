@@ -25,4 +25,11 @@ void fm_stage_source(const char *shared, const char *node, const char *store, co
  */
 int fm_stage_key(const char *source, const uint8_t *listing, struct fm_cache_key *out);
 
+/*
+ * The version of a dataset that shares its copy with no other one, not even of the same bytes:
+ * the SHA-256 of its source and of the version that its manifest names, which it takes the place
+ * of.
+ */
+int fm_stage_own_version(const char *source, uint8_t *version);
+
 #endif

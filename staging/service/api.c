@@ -23,6 +23,7 @@
 #include "staging/service/afar.h"
 #include "staging/service/api_ops.h"
 #include "staging/service/hub_ask.h"
+#include "staging/service/own_ask.h"
 #include "staging/service/run.h"
 #include "staging/service/stager.h"
 #include "staging/service/together.h"
@@ -78,7 +79,7 @@ void fm_stage_api_dataset(struct fm_json_writer *w, const struct fm_cache_info *
 
 /* ---- stage ---- */
 
-static const struct fm_api_op op_stage_hub;
+static const struct fm_api_op op_stage_hub, op_stage_own;
 
 _Static_assert(FM_STAGE_BY_LISTING == 0 && FM_STAGE_UNASKED == 1 && FM_STAGE_BY_CONTENT == 2 &&
 		       FM_STAGE_BY_SEAL == 3,
@@ -202,6 +203,8 @@ static void stage_progress(struct fm_timer *timer)
 	if (!t->owner->is_slow(t->owner->ctx)) {
 		if (t->op == &op_stage_hub)
 			fm_hub_ask_look(t->work, &p);
+		else if (t->op == &op_stage_own)
+			fm_own_ask_look(t->work, &p);
 		else
 			fm_stage_ask_look(t->work, &p);
 		fm_api_event_begin(&w, t->tasks->tx, FM_API_MSG_MAX, t->id, "progress");
@@ -367,7 +370,57 @@ static const struct fm_api_op op_stage_hub = {
 	.abandon = fm_api_task_free,	/* what it began goes on */
 };
 
+/* ---- of the caller's own hub cache ---- */
+
+static void forget_own_ask(struct fm_api_task *t)
+{
+	fm_own_ask_forget(t->work);
+}
+
+static int start_stage_own(struct fm_api_task *t, const struct fm_api_call *call,
+			   struct fm_err *err)
+{
+	const struct fm_api_request *a = call->ask;
+	const struct fm_own_ask_opts o = { .path = a->path, .revision = a->to, .name = a->name,
+					   .who = t->owner->who, .pid = (pid_t)a->pid,
+					   .is_pinned = a->is_pinned, .fds = call->fds,
+					   .holder = call->holder };
+	struct fm_own_ask *ask;
+	struct fm_stager *s;
+	int ret = fm_stage_api_stager(call->tasks, &s, err);
+
+	_Static_assert(FM_OWN_FDS <= FM_API_FDS_MAX, "all descriptors come with one message");
+	if (ret == 0)
+		ret = fm_own_ask(s, &o, hub_staged, t, &ask, err);
+	if (ret == 0)
+		begin_work(t, ask, forget_own_ask);
+	return ret;
+}
+
+/* Without the caller nothing goes on. */
+static void cancel_own(struct fm_api_task *t, bool is_kept)
+{
+	(void)is_kept;
+	fm_own_ask_cancel(t->work);
+}
+
+static void own_fds(const struct fm_api_request *ask, unsigned *least, unsigned *most)
+{
+	(void)ask;
+	*least = *most = FM_OWN_FDS;
+}
+
+static const struct fm_api_op op_stage_own = {
+	.name = "stage_own",
+	.takes = FM_API_KEY(NAME) | FM_API_KEY(PIN) | FM_API_KEY(PID) | FM_API_KEY(PROGRESS_MS),
+	.needs = FM_API_KEY(PATH) | FM_API_KEY(TO),
+	.fds = own_fds,
+	.start = start_stage_own,
+	.cancel = cancel_own,
+	.abandon = fm_api_task_free,	/* which ends it */
+};
+
 const struct fm_api_op *const fm_stage_ops[] = {
-	&fm_stage_op_locate, &fm_stage_op_check, &op_stage, &op_stage_hub, &fm_stage_op_datasets,
-	&fm_stage_op_pin, &fm_stage_op_unpin, &fm_stage_op_unstage, NULL,
+	&fm_stage_op_locate, &fm_stage_op_check, &op_stage, &op_stage_hub, &op_stage_own,
+	&fm_stage_op_datasets, &fm_stage_op_pin, &fm_stage_op_unpin, &fm_stage_op_unstage, NULL,
 };

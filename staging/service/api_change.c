@@ -22,6 +22,7 @@
 #include "staging/service/afar.h"
 #include "staging/service/api_ops.h"
 #include "staging/service/elsewhere.h"
+#include "staging/service/hub.h"
 #include "staging/service/stager.h"
 #include "staging/service/together.h"
 
@@ -68,6 +69,9 @@ static bool is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid,
 
 	if (!fm_cache_look(c, id, &info) ||
 	    (strcmp(info.name, name) != 0 && strcmp(info.source, name) != 0))
+		return false;
+	/* what came of a user's own hub cache no other node may name, not even in his name */
+	if (!is_here && fm_hub_is_own(info.source))
 		return false;
 	ret = uid == 0 && is_here ? 1 : fm_cache_is_user(c, id, uid, &err);
 	return ret == 1 || ret == -ENOENT;

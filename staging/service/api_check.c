@@ -28,9 +28,11 @@
 #include "mover/base/json.h"
 #include "mover/node/node.h"
 #include "staging/check.h"
+#include "staging/key.h"
 #include "staging/manifest.h"
 #include "staging/service/api_ops.h"
 #include "staging/service/check_runs.h"
+#include "staging/service/hub.h"
 #include "staging/service/mending.h"
 #include "staging/service/mending_opts.h"
 #include "staging/service/stager.h"
@@ -106,6 +108,8 @@ static int check_manifest(struct check *c, int fd, struct fm_stage_totals *total
 
 	if (ret == 0 && !fm_cache_look(c->cache, c->id, &info))
 		return fm_err_set(&c->err, -ENOENT, "%s was removed meanwhile", c->name);
+	if (ret == 0 && fm_hub_is_own(info.source))
+		ret = fm_stage_own_version(info.source, version);
 	if (ret == 0) {
 		(void)snprintf(c->source, sizeof(c->source), "%s", info.source);
 		c->listing = info.listing;

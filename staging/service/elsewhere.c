@@ -14,6 +14,7 @@
 #include "mover/node/node.h"
 #include "mover/node/session.h"
 #include "staging/cache.h"
+#include "staging/service/hub.h"
 #include "staging/service/there.h"
 #include "staging/service/together.h"
 
@@ -67,7 +68,8 @@ static void tell_of(struct fm_elsewhere *e, const struct fm_cache_key *key, uint
 
 	*state = FM_STAGE_ABSENT;
 	*bytes = 0;
-	if (id == 0 || !fm_cache_look(e->cache, id, &info) || info.state == FM_CACHE_EVICTING)
+	if (id == 0 || !fm_cache_look(e->cache, id, &info) || info.state == FM_CACHE_EVICTING ||
+	    fm_hub_is_own(info.source))
 		return;
 	*bytes = info.bytes;
 	if (info.state == FM_CACHE_READY)

@@ -36,13 +36,31 @@
 #define NS_PER_S INT64_C(1000000000)
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-struct fm_hub {
+/* One hub: that of all, or that of what came of one user's own cache. */
+struct place {
 	struct fm_cache *cache;
-	pthread_mutex_t lock;		/* of all that is in the hub's directory */
 	int root;			/* the cache's directory */
 	bool is_swept;			/* once since the start */
+	bool is_own;			/* a user's: all names are of his cache */
+	uid_t uid;			/* then */
+	char name[sizeof(HOME "-") + 10];	/* of its directory in the cache's */
 	char home[FM_PATH_LEN_MAX + 1];
 };
+
+struct fm_hub {
+	struct place all;
+	pthread_mutex_t lock;		/* of all that is in the directories of hubs */
+	const char *directory;		/* the cache's */
+};
+
+static void own_place(const struct fm_hub *h, uid_t uid, struct place *out)
+{
+	*out = (struct place){ .cache = h->all.cache, .root = h->all.root,
+			       .is_swept = h->all.is_swept, .is_own = true, .uid = uid };
+	(void)snprintf(out->name, sizeof(out->name), HOME "-%u", (unsigned)uid);
+	(void)snprintf(out->home, sizeof(out->home), "%.*s/%s",
+		       (int)(sizeof(out->home) - sizeof(out->name) - 1), h->directory, out->name);
+}
 
 /* ---- what a name leads to ---- */
 
@@ -67,7 +85,7 @@ static bool version_of(int dir, const char *name, struct fm_cache_key *out)
 }
 
 /* Whether a name leads to a dataset that is here. What is no link of ours does: it stays. */
-static bool leads_to_one(const struct fm_hub *h, int dir, const char *name)
+static bool leads_to_one(const struct place *h, int dir, const char *name)
 {
 	struct fm_cache_key version;
 	struct fm_cache_info info;
@@ -80,7 +98,7 @@ static bool leads_to_one(const struct fm_hub *h, int dir, const char *name)
  * Whether a path below the cache's root leads to a file there. A link in what another node brought
  * is followed no further: out there may be a file system that does not answer.
  */
-static bool is_file(const struct fm_hub *h, const char *path)
+static bool is_file(const struct place *h, const char *path)
 {
 	int fd = fm_call_open_below(h->root, path, O_PATH, 0, 0);
 	struct stat st;
@@ -158,7 +176,7 @@ static int make_link(int repository, const struct fm_cache_info *info, const cha
 /* ---- blobs ---- */
 
 struct blobs {
-	const struct fm_hub *h;
+	const struct place *h;
 	int repository;
 	int dir;		/* the repository's blobs */
 	const char *from;	/* READY...: the repository in the dataset */
@@ -196,7 +214,7 @@ static void make_blob(int dir, const char *name, void *ctx)
  * opens it gets to the dataset's blob, but huggingface_hub also makes the path by name, when it
  * lists or removes: that path is in the hub.
  */
-static int make_blobs(const struct fm_hub *h, int repository, const char *from)
+static int make_blobs(const struct place *h, int repository, const char *from)
 {
 	struct blobs b = { .h = h, .repository = repository,
 			   .dir = fm_hub_dir_make(repository, "blobs"), .from = from };
@@ -233,7 +251,7 @@ static int make_same(int repository, const struct fm_cache_info *info, const cha
  * Makes a link to the list of what the snapshot should have. Not every dataset has one: then there
  * is none, since another one's would be of another snapshot.
  */
-static int make_list(const struct fm_hub *h, int repository, const struct fm_cache_info *info,
+static int make_list(const struct place *h, int repository, const struct fm_cache_info *info,
 		     const char *from, const char *commit)
 {
 	char path[FM_PATH_LEN_MAX + 1], list[sizeof(TREES "/.json") + FM_HUB_COMMIT_LEN];
@@ -332,7 +350,7 @@ static int write_mark(int home, const struct show *s, const struct mark *m, stru
  * well, but others for the nodes fail from then on. It may be so only because the store that the
  * repository is from was away just now.
  */
-static void note_several(const struct fm_hub *h, const struct show *s, const struct mark *m)
+static void note_several(const struct place *h, const struct show *s, const struct mark *m)
 {
 	char how[384], of[FM_HUB_MARK_MAX + 1];
 	bool is_told = m->is_new ? !m->from[0] : m->now[0] && strcmp(m->now, m->from) != 0;
@@ -356,7 +374,7 @@ static void note_several(const struct fm_hub *h, const struct show *s, const str
 }
 
 /* Whether the snapshot leads to another dataset that is here, and was made after this one. */
-static bool has_newer(const struct fm_hub *h, int repository, const struct show *s)
+static bool has_newer(const struct place *h, int repository, const struct show *s)
 {
 	char path[SNAPSHOT_MAX];
 	struct fm_cache_key version;
@@ -371,7 +389,7 @@ static bool has_newer(const struct fm_hub *h, int repository, const struct show 
 
 /* ---- what is shown ---- */
 
-static int show_data(const struct fm_hub *h, int repository, const struct show *s)
+static int show_data(const struct place *h, int repository, const struct show *s)
 {
 	char version[FM_SHA256_HEX + 1], from[FM_PATH_LEN_MAX + 1];
 	const char *commit = s->source->name.revision;
@@ -389,7 +407,7 @@ static int show_data(const struct fm_hub *h, int repository, const struct show *
 }
 
 /* repository: negative if there is none yet. */
-static int check_in(const struct fm_hub *h, int repository, const struct show *s,
+static int check_in(const struct place *h, int repository, const struct show *s,
 		    struct fm_err *err)
 {
 	const char *commit = s->source->name.revision;
@@ -402,7 +420,7 @@ static int check_in(const struct fm_hub *h, int repository, const struct show *s
 	return fm_hub_ref_check(repository, s->revision, commit, !s->asked, err);
 }
 
-static int make_ref(const struct fm_hub *h, int repository, const struct show *s)
+static int make_ref(const struct place *h, int repository, const struct show *s)
 {
 	unsigned gone;
 	int ret = fm_hub_ref_make(repository, s->revision, s->source->name.revision, !s->asked,
@@ -415,7 +433,7 @@ static int make_ref(const struct fm_hub *h, int repository, const struct show *s
 	return ret;
 }
 
-static int show_in(const struct fm_hub *h, int repository, const struct show *s,
+static int show_in(const struct place *h, int repository, const struct show *s,
 		   struct fm_err *err)
 {
 	const char *commit = s->source->name.revision;
@@ -428,13 +446,29 @@ static int show_in(const struct fm_hub *h, int repository, const struct show *s,
 		       : 0;
 }
 
-static int check(const struct fm_hub *h, int home, int hub, const struct show *s,
+/* All in a user's own hub is of his cache, and asked for by him: there are no marks. */
+static int check_own(const struct place *h, int hub, const struct show *s, struct fm_err *err)
+{
+	const char *dir = s->source->name.dir;
+	int repository = fm_hub_dir_open(hub, dir), ret;
+
+	if (repository < 0 && repository != -ENOENT)
+		return fm_err_sys(err, repository, "open %s in %s/" HUB, dir, h->home);
+	ret = check_in(h, repository, s, err);
+	if (repository >= 0)
+		(void)close(repository);	/* only read */
+	return ret;
+}
+
+static int check(const struct place *h, int home, int hub, const struct show *s,
 		 struct fm_err *err)
 {
 	const char *dir = s->source->name.dir;
 	int repository, ret;
 	struct mark m;
 
+	if (h->is_own)
+		return check_own(h, hub, s, err);
 	mark_of(s->source, m.from);
 	if (s->asked && strcmp(s->asked, s->info->source) != 0)
 		m.from[0] = '\0';
@@ -458,9 +492,9 @@ static int check(const struct fm_hub *h, int home, int hub, const struct show *s
 	return ret;
 }
 
-static void sweep_repository(const struct fm_hub *h, int home, int hub, const char *name);
+static void sweep_repository(const struct place *h, int home, int hub, const char *name);
 
-static int show_below(const struct fm_hub *h, int home, const struct show *s, struct fm_err *err)
+static int show_below(const struct place *h, int home, const struct show *s, struct fm_err *err)
 {
 	const char *dir = s->source->name.dir;
 	int hub = fm_hub_dir_make(home, HUB), repository, ret;
@@ -481,15 +515,50 @@ static int show_below(const struct fm_hub *h, int home, const struct show *s, st
 	return ret;
 }
 
-static int show(const struct fm_hub *h, const struct show *s, struct fm_err *err)
+/* The directory of a user's own hub: nobody else may look into it. */
+static int make_own_home(const struct place *h)
 {
-	int home = fm_hub_dir_make(h->root, HOME), ret;
+	int ret = FM_FAULT("hub.mkdir") ? -ENOSPC : fm_call_mkdirat(h->root, h->name, 0700), fd;
+
+	if (ret < 0 && ret != -EEXIST)
+		return ret;
+	fd = fm_hub_dir_open(h->root, h->name);
+	if (fd < 0)
+		return fd;
+	ret = ret == 0 ? fm_call(fsync(h->root)) : 0;
+	if (ret == 0)
+		ret = fm_cache_allow_dir(fd, h->uid);
+	if (ret < 0)
+		(void)close(fd);	/* only made */
+	return ret < 0 ? ret : fd;
+}
+
+static int show(const struct place *h, const struct show *s, struct fm_err *err)
+{
+	int home = h->is_own ? make_own_home(h) : fm_hub_dir_make(h->root, h->name), ret;
 
 	if (home < 0)
 		return fm_err_sys(err, home, "make %s", h->home);
 	ret = show_below(h, home, s, err);
 	(void)close(home);	/* what was made in it is synced */
 	return ret;
+}
+
+/* Takes the source apart, and finds the hub in which its names are. */
+static int find_place(const struct fm_hub *h, const char *text, struct fm_hub_source *source,
+		      struct place *out)
+{
+	uid_t uid;
+
+	if (!fm_hub_is_own(text)) {
+		*out = h->all;
+		return fm_hub_source_parse(text, source);
+	}
+	*source = (struct fm_hub_source){ .node = "" };
+	if (fm_hub_own_parse(text, &uid, &source->name) < 0)
+		return -EINVAL;
+	own_place(h, uid, out);
+	return 0;
 }
 
 int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char *asked, char *path,
@@ -501,23 +570,27 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char 
 		.info = &info, .source = &source, .revision = revision, .asked = asked,
 		.note = note
 	};
+	struct place in;
 	int len, ret;
 
 	note[0] = '\0';
-	if (!fm_cache_look(h->cache, id, &info) || info.state != FM_CACHE_READY)
+	if (!fm_cache_look(h->all.cache, id, &info) || info.state != FM_CACHE_READY)
 		return fm_err_set(err, -ENOENT, "it was removed meanwhile; run it again");
-	if (!fm_hub_is_revision(revision) || fm_hub_source_parse(info.source, &source) < 0)
+	/* no other node asks for what is of a user's own cache */
+	if (!fm_hub_is_revision(revision) || (!asked && fm_hub_is_own(info.source)) ||
+	    find_place(h, info.source, &source, &in) < 0)
 		return fm_err_set(err, -EINVAL, "%.300s is no commit of a repository", info.source);
 	/* huggingface_hub looks for a ref before it looks for a commit */
 	if (!fm_hub_can_be(revision, source.name.revision))
 		return fm_err_set(err, -EINVAL, "%.300s is not the commit %s", info.source,
 				  revision);
 	pthread_mutex_lock(&h->lock);
-	ret = show(h, &s, err);
+	in.is_swept = h->all.is_swept;
+	ret = show(&in, &s, err);
 	pthread_mutex_unlock(&h->lock);
 	if (ret < 0)
 		return ret;
-	len = snprintf(path, max, "%s/" HUB "/%s/" SNAPSHOTS "/%s", h->home, source.name.dir,
+	len = snprintf(path, max, "%s/" HUB "/%s/" SNAPSHOTS "/%s", in.home, source.name.dir,
 		       source.name.revision);
 	if (len < 0 || (size_t)len >= max)
 		return fm_err_set(err, -ENAMETOOLONG, "its path is too long");
@@ -533,7 +606,7 @@ int fm_hub_from(struct fm_hub *h, const char *repository, char out[static FM_HUB
 
 	out[0] = '\0';
 	pthread_mutex_lock(&h->lock);
-	home = ret = fm_hub_dir_open(h->root, HOME);
+	home = ret = fm_hub_dir_open(h->all.root, HOME);
 	if (home >= 0) {
 		ret = fm_hub_mark_read(home, repository, out, &is_asked);
 		(void)close(home);	/* only read */
@@ -547,7 +620,7 @@ int fm_hub_from(struct fm_hub *h, const char *repository, char out[static FM_HUB
 /* ---- what goes ---- */
 
 struct sweep {
-	const struct fm_hub *h;
+	const struct place *h;
 	int repository;
 	bool is_less;			/* a snapshot went */
 	bool has_odd;			/* a snapshot is no name of ours */
@@ -559,7 +632,7 @@ struct sweep {
  * Whether a snapshot leads to the dataset that it was made for. What is no link of ours is left
  * alone.
  */
-static bool is_there(const struct fm_hub *h, int dir, const char *name)
+static bool is_there(const struct place *h, int dir, const char *name)
 {
 	struct fm_cache_key version;
 	struct fm_cache_info info;
@@ -675,7 +748,7 @@ static void mend_mark(struct sweep *s, int home, const char *name)
  * Removes what leads to datasets that are gone. A repository without snapshots goes, with what a
  * request left in it that failed before its snapshot was there.
  */
-static void sweep_repository(const struct fm_hub *h, int home, int hub, const char *name)
+static void sweep_repository(const struct place *h, int home, int hub, const char *name)
 {
 	static const char *const parts[] = { "blobs", TREES, "refs", NULL };
 	struct sweep s = { .h = h, .repository = fm_hub_dir_open(hub, name) };
@@ -683,7 +756,7 @@ static void sweep_repository(const struct fm_hub *h, int home, int hub, const ch
 	if (s.repository < 0)
 		return;
 	fm_hub_dir_each(s.repository, SNAPSHOTS, drop_snapshot, &s);
-	if (!h->is_swept)
+	if (!h->is_swept && !h->is_own)
 		mend_mark(&s, home, name);
 	if (s.is_less || !h->is_swept) {
 		fm_hub_dir_each(s.repository, "blobs", drop_blob, &s);
@@ -701,7 +774,7 @@ static void sweep_repository(const struct fm_hub *h, int home, int hub, const ch
 }
 
 struct sweeping {
-	const struct fm_hub *h;
+	const struct place *h;
 	int home;			/* HOME */
 };
 
@@ -712,7 +785,7 @@ static void sweep_one(int hub, const char *name, void *ctx)
 	sweep_repository(all->h, all->home, hub, name);
 }
 
-static void sweep_home(const struct fm_hub *h, int home)
+static void sweep_home(const struct place *h, int home)
 {
 	struct sweeping all = { .h = h, .home = home };
 	int hub = fm_hub_dir_open(home, HUB);
@@ -720,21 +793,47 @@ static void sweep_home(const struct fm_hub *h, int home)
 	fm_hub_dir_each(home, HUB, sweep_one, &all);
 	if (hub < 0)
 		return;
-	fm_hub_mark_sweep(home, hub);
+	if (!h->is_own)
+		fm_hub_mark_sweep(home, hub);
 	(void)close(hub);	/* only read */
+}
+
+static void sweep_place(const struct place *h)
+{
+	int home = fm_hub_dir_open(h->root, h->name);
+
+	if (home < 0)
+		return;
+	sweep_home(h, home);
+	if (h->is_own)		/* unless there is more in it */
+		(void)unlinkat(home, HUB, AT_REMOVEDIR);
+	(void)close(home);	/* only read */
+	if (h->is_own)
+		(void)unlinkat(h->root, h->name, AT_REMOVEDIR);	/* as above */
+}
+
+/* Of the names in the cache's directory: a hub of one user's. */
+static void sweep_own(int root, const char *name, void *ctx)
+{
+	const struct fm_hub *h = ctx;
+	struct place own;
+	unsigned long uid;
+
+	(void)root;
+	if (strncmp(name, HOME "-", sizeof(HOME "-") - 1) != 0)
+		return;
+	uid = strtoul(name + sizeof(HOME "-") - 1, NULL, 10);
+	own_place(h, (uid_t)uid, &own);
+	if (strcmp(name, own.name) == 0)	/* else it is not ours */
+		sweep_place(&own);
 }
 
 void fm_hub_sweep(struct fm_hub *h)
 {
-	int home;
-
 	pthread_mutex_lock(&h->lock);
-	home = fm_hub_dir_open(h->root, HOME);
-	if (home >= 0) {
-		sweep_home(h, home);
-		(void)close(home);	/* only read */
-	}
-	h->is_swept = true;
+	sweep_place(&h->all);
+	fm_hub_dir_each(h->all.root, ".", sweep_own, h);
+	h->all.is_swept = true;
 	pthread_mutex_unlock(&h->lock);
 }
 
@@ -755,6 +854,37 @@ static int take_name(const char **at, char divider, char out[static FM_WIRE_NAME
 		return -EINVAL;
 	(void)snprintf(out, FM_WIRE_NAME_MAX + 1, "%.*s", (int)len, *at);
 	*at = end + 1;
+	return 0;
+}
+
+void fm_hub_own_source(uid_t uid, const char *path, char *out, size_t size)
+{
+	(void)snprintf(out, size, FM_HUB_OWN_SOURCE "%u/%s", (unsigned)uid, path);
+}
+
+bool fm_hub_is_own(const char *source)
+{
+	const char *at = source + strlen(FM_HUB_OWN_SOURCE);
+
+	if (strncmp(source, FM_HUB_OWN_SOURCE, strlen(FM_HUB_OWN_SOURCE)) != 0)
+		return false;
+	return at[0] >= '0' && at[0] <= '9' && at[strspn(at, "0123456789")] == '/';
+}
+
+int fm_hub_own_parse(const char *source, uid_t *uid, struct fm_hub_name *out)
+{
+	const char *at = source + strlen(FM_HUB_OWN_SOURCE);
+	unsigned long number;
+	char *end;
+
+	if (!fm_hub_is_own(source))
+		return -EINVAL;
+	errno = 0;
+	number = strtoul(at, &end, 10);
+	if (errno || number > UINT32_MAX || fm_hub_path_parse(end + 1, out) < 0 ||
+	    !fm_hub_is_commit(out->revision))
+		return -EINVAL;
+	*uid = (uid_t)number;
 	return 0;
 }
 
@@ -864,11 +994,12 @@ int fm_hub_new(struct fm_cache *cache, const char *directory, struct fm_hub **ou
 
 	if (!h)
 		return fm_err_sys(err, -ENOMEM, "open the hub");
-	h->cache = cache;
-	(void)snprintf(h->home, sizeof(h->home), "%s/" HOME, directory);
-	h->root = fm_call(open(directory, DIR_FLAGS & ~O_NOFOLLOW));
-	if (h->root < 0) {
-		int ret = fm_err_sys(err, h->root, "directory %s", directory);
+	h->directory = directory;
+	h->all = (struct place){ .cache = cache, .name = HOME };
+	(void)snprintf(h->all.home, sizeof(h->all.home), "%s/" HOME, directory);
+	h->all.root = fm_call(open(directory, DIR_FLAGS & ~O_NOFOLLOW));
+	if (h->all.root < 0) {
+		int ret = fm_err_sys(err, h->all.root, "directory %s", directory);
 
 		free(h);
 		return ret;
@@ -882,12 +1013,20 @@ void fm_hub_free(struct fm_hub *h)
 {
 	if (!h)
 		return;
-	(void)close(h->root);	/* only read */
+	(void)close(h->all.root);	/* only read */
 	pthread_mutex_destroy(&h->lock);
 	free(h);
 }
 
 const char *fm_hub_home(const struct fm_hub *h)
 {
-	return h->home;
+	return h->all.home;
+}
+
+void fm_hub_own_home(const struct fm_hub *h, uid_t uid, char out[static FM_PATH_LEN_MAX + 1])
+{
+	struct place own;
+
+	own_place(h, uid, &own);
+	memcpy(out, own.home, sizeof(own.home));
 }

@@ -16,6 +16,9 @@
  * made in it only of that source. A user of this node has any; if it is of another source, the
  * repository is of several until it goes, and no other node has names made in it any more.
  *
+ * What came of a user's own hub cache is in a hub of his, CACHE/hf-UID/hub: its directory is for
+ * him alone, it has no mark, and no name leads from one hub into a dataset of the other.
+ *
  * Workers, any of them at once; waits for the disk.
  */
 #ifndef FM_STAGE_HUB_H
@@ -25,8 +28,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "mover/base/hub_name.h"
+#include "mover/store/store.h"
 #include "mover/wire/wire.h"
 
 /* The source of a dataset that a hub gave begins with it. */
@@ -37,6 +42,20 @@ struct fm_hub_source {
 	char node[FM_WIRE_NAME_MAX + 1], store[FM_WIRE_NAME_MAX + 1];
 	struct fm_hub_name name;	/* the revision is a commit */
 };
+
+/*
+ * What came of a user's own hub cache, by his hands (own_ask.h), is of the source
+ * hf://~UID/KIND--ORG--NAME@COMMIT. No node's is called so, since that has a ':' before the first
+ * '/' behind "//", and fm_hub_source_parse() refuses it: whatever is done by a source's node or
+ * store passes it by.
+ */
+#define FM_HUB_OWN_SOURCE FM_HUB_SOURCE "~"
+
+/* path: KIND--ORG--NAME@COMMIT. */
+void fm_hub_own_source(uid_t uid, const char *path, char *out, size_t size);
+bool fm_hub_is_own(const char *source);
+/* The name's revision is a commit. -EINVAL: it is none of a user's own cache. */
+int fm_hub_own_parse(const char *source, uid_t *uid, struct fm_hub_name *out);
 
 /* path: KIND--ORG--NAME@COMMIT. No plain source is called so. */
 void fm_hub_source(const char *node, const char *store, const char *path, char *out, size_t size);
@@ -52,8 +71,9 @@ int fm_hub_new(struct fm_cache *cache, const char *directory, struct fm_hub **ou
 	       struct fm_err *err);
 void fm_hub_free(struct fm_hub *h);	/* NULL is allowed */
 
-/* What HF_HOME is. */
+/* What HF_HOME is; and for what came of that user's own cache. */
 const char *fm_hub_home(const struct fm_hub *h);
+void fm_hub_own_home(const struct fm_hub *h, uid_t uid, char out[static FM_PATH_LEN_MAX + 1]);
 
 /*
  * The hub has that READY dataset, whose source is of a hub, and the revision leads to it. path: of

@@ -313,7 +313,8 @@ static void find(struct order *o)
 		return;
 	}
 	o->id = fm_cache_find_listing(c, &o->keep.key);
-	if (o->id == 0 || !fm_cache_look(c, o->id, &info) || info.state != FM_CACHE_READY)
+	if (o->id == 0 || !fm_cache_look(c, o->id, &info) || info.state != FM_CACHE_READY ||
+	    fm_hub_is_own(info.source))
 		(void)fm_err_set(&o->err, -ENOENT,
 				 "it went meanwhile, or has the same files from another source: "
 				 "ask for it there, or unstage that one, by its source");

@@ -16,6 +16,7 @@
 #include "mover/base/fault.h"
 #include "mover/store/store.h"
 #include "staging/cache.h"
+#include "staging/service/hub.h"
 
 struct lent {
 	struct fm_store store;
@@ -106,7 +107,7 @@ static int find(struct lent *l, const char *peer, const struct fm_cache_key *ver
 	struct fm_cache_info info;
 
 	if (id == 0 || !fm_cache_look(l->cache, id, &info) || info.state != FM_CACHE_READY ||
-	    !fm_cache_is_held_by_node(l->cache, id, peer))
+	    fm_hub_is_own(info.source) || !fm_cache_is_held_by_node(l->cache, id, peer))
 		return fm_err_set(err, -ENOENT, "%s holds no dataset of that version here", peer);
 	return fm_cache_path(l->cache, id, data, FM_PATH_LEN_MAX + 1) < 0
 		       ? fm_err_set(err, -ENAMETOOLONG, "the cache's path is too long")

@@ -28,6 +28,7 @@
 #include "mover/tree/tree.h"
 #include "staging/cache.h"
 #include "staging/chunk.h"
+#include "staging/service/served.h"
 
 #define PACK_BYTES (4u << 20)
 /* Bytes of a copy that are in memory, on their way to the disk, with the piece that comes next. */
@@ -193,6 +194,56 @@ static int copy_past_memory(struct move *m, const struct fm_tree_large *f, int t
 	return waited < 0 ? fail_file(f, waited, "write the copy of", err) : 0;
 }
 
+/* ---- a large file that a caller serves: it is open in his holder only ---- */
+
+/* The bytes of one, also of its holes: nobody here can look for these. */
+static int copy_served_data(struct move *m, const struct fm_tree_large *f, int to,
+			    struct fm_err *err)
+{
+	const uint8_t *bytes;
+
+	for (uint64_t at = 0; at < f->size;) {
+		size_t len = f->size - at < FM_SERVED_READ ? (size_t)(f->size - at)
+							   : FM_SERVED_READ;
+		int64_t n = check_stopped(m, err);
+		int ret;
+
+		if (n < 0)
+			return (int)n;
+		n = fm_served_read(m->l->served, f->fd, at, len, &bytes);
+		if (n < 0)
+			return fail_file(f, (int)n, "read", err);
+		if ((size_t)n < len)
+			return fail_changed(f, err);
+		ret = fm_call_write_all(to, bytes, len, at);
+		if (ret == 0)
+			ret = write_behind(m, to, (off_t)at, (off_t)len);
+		if (ret < 0)
+			return fail_file(f, ret, "make the copy of", err);
+		at += len;
+		add_done(m, len);
+	}
+	return 0;
+}
+
+static int copy_served(struct move *m, const struct fm_tree_large *f, int to, struct fm_err *err)
+{
+	int ret = fm_call_ftruncate(to, 0);
+
+	m->gone = 0;
+	if (ret == 0)
+		ret = fm_call_ftruncate(to, f->size);
+	if (ret < 0)
+		return fail_file(f, ret, "make the copy of", err);
+	ret = copy_served_data(m, f, to, err);
+	if (ret < 0)
+		return ret;
+	ret = let_go(m, to, (off_t)f->size);
+	return ret < 0 ? fail_file(f, ret, "write the copy of", err) : 0;
+}
+
+/* ---- a large file, whosesoever ---- */
+
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
@@ -200,15 +251,21 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
+static int look_at(const struct move *m, const struct fm_tree_large *f, struct stat *out)
+{
+	return m->l->served ? fm_served_stat(m->l->served, f->fd, out)
+			    : fm_call(fstat(f->fd, out));
+}
+
 static int copy_unchanged(struct move *m, const struct fm_tree_large *f, int to, struct fm_err *err)
 {
 	struct stat before, after;
-	int ret = fm_call(fstat(f->fd, &before));
+	int ret = look_at(m, f, &before);
 
 	if (ret < 0)
 		return fail_file(f, ret, "look at", err);
-	ret = copy_past_memory(m, f, to, err);
-	if (ret == 0 && (fm_call(fstat(f->fd, &after)) < 0 || !is_same(&before, &after) ||
+	ret = m->l->served ? copy_served(m, f, to, err) : copy_past_memory(m, f, to, err);
+	if (ret == 0 && (look_at(m, f, &after) < 0 || !is_same(&before, &after) ||
 			 (uint64_t)after.st_size != f->size))
 		ret = fail_changed(f, err);
 	return ret;
@@ -222,9 +279,9 @@ static int seal(struct move *m, const struct fm_tree_large *f, int to, struct fm
 {
 	struct fm_digest digest;
 	struct stat st;
-	int ret = fm_call(fstat(f->fd, &st));
+	int ret = m->l->served ? 0 : fm_call(fstat(f->fd, &st));
 
-	if (ret == 0)
+	if (ret == 0 && !m->l->served)
 		ret = fm_digest_of(f->fd, &st, &digest);
 	if (ret < 0)
 		return fail_file(f, ret, "read the CRC32C that is kept with", err);
@@ -247,6 +304,25 @@ static int move_large(struct move *m, const struct fm_tree_large *f, struct fm_e
 	return ret;
 }
 
+/*
+ * Whether what a caller serves is no more than was listed, with so many bytes more: the cache has
+ * room for that, and who asked may have so much.
+ */
+static int check_room(const struct move *m, uint64_t more, struct fm_err *err)
+{
+	const struct fm_stage_totals *listed = m->l->totals;
+	struct fm_tree_count came;
+
+	if (!m->l->served || !listed)
+		return 0;
+	m->to->ops->count(m->to, &came);
+	if (more <= listed->bytes && came.bytes <= listed->bytes - more &&
+	    came.files + came.dirs + came.links + came.hard_links <= listed->entries + 1)
+		return 0;
+	return fm_err_set(err, -ESTALE, "it changed while it was copied; run it again when nothing "
+					"writes there");
+}
+
 /* Copies all large files that the source has found. 1: there was at least one. */
 static int move_larges(struct move *m, struct fm_err *err)
 {
@@ -254,8 +330,13 @@ static int move_larges(struct move *m, struct fm_err *err)
 	int ret = 0, moved = 0;
 
 	while (ret == 0 && m->from->ops->next_large(m->from, &f) > 0) {
-		ret = move_large(m, &f, err);
-		(void)close(f.fd);	/* only read */
+		ret = check_room(m, f.size, err);
+		if (ret == 0)
+			ret = move_large(m, &f, err);
+		if (m->l->served)
+			fm_served_drop(m->l->served, f.fd);
+		else
+			(void)close(f.fd);	/* only read */
 		moved = 1;
 	}
 	return ret < 0 ? ret : moved;
@@ -289,6 +370,8 @@ static int move_all(struct move *m, struct fm_err *err)
 		if (n < 0 && n != -EAGAIN)
 			return (int)n;
 		ret = n > 0 ? move_pack(m, seq, (size_t)n, err) : 0;
+		if (ret == 0)
+			ret = check_room(m, 0, err);
 		if (ret < 0)
 			return ret;
 		seq += n > 0;
@@ -300,6 +383,26 @@ static int move_all(struct move *m, struct fm_err *err)
 		if (n == -EAGAIN && !moved)
 			return fm_err_set(err, -EIO, "the walk of the source stands still");
 	}
+}
+
+static int new_buf(struct move *m, struct fm_err *err)
+{
+	m->buf = FM_FAULT("stage.alloc") ? NULL : aligned_alloc(4096, PACK_BYTES);
+	return m->buf ? 0 : fm_err_set(err, -ENOMEM, "no memory to read a directory");
+}
+
+static int move_served(const struct fm_stage_local *l, const struct fm_tree_begin *how,
+		       struct fm_tree *to, struct fm_err *err)
+{
+	struct move m = { .l = l, .to = to, .from = fm_served_tree(l->served) };
+	int ret = new_buf(&m, err);
+
+	if (ret == 0)
+		ret = m.from->ops->begin(m.from, how, err);
+	if (ret == 0)
+		ret = move_all(&m, err);
+	free(m.buf);
+	return ret;
 }
 
 static int move(const struct fm_stage_local *l, const struct fm_tree_begin *how, struct fm_tree *to,
@@ -317,9 +420,9 @@ static int move(const struct fm_stage_local *l, const struct fm_tree_begin *how,
 	if (ret < 0)
 		return ret;
 	m.from = source->tree;
-	m.buf = FM_FAULT("stage.alloc") ? NULL : aligned_alloc(4096, PACK_BYTES);
-	ret = m.buf ? fm_tree_file_begin(source, how, err)
-		    : fm_err_set(err, -ENOMEM, "no memory to read a directory");
+	ret = new_buf(&m, err);
+	if (ret == 0)
+		ret = fm_tree_file_begin(source, how, err);
 	if (ret == 0)
 		ret = move_all(&m, err);
 	free(m.buf);
@@ -333,7 +436,7 @@ int fm_stage_local_list(const struct fm_stage_local *l, struct fm_stage_offered 
 	const struct fm_tree_begin how = { .is_offering = true, .is_dry = true,
 					   .has_checksums = l->has_checksums };
 	struct fm_tree *to = fm_stage_offered_tree(o);
-	int ret = move(l, &how, to, err);
+	int ret = l->served ? move_served(l, &how, to, err) : move(l, &how, to, err);
 
 	if (ret == 0)
 		ret = to->ops->prepare(to, false, err);
@@ -356,7 +459,8 @@ int fm_stage_local_copy(const struct fm_stage_local *l, const uint8_t listing[FM
 	fm_have_free(&have);
 	how.is_offering = ret == 0 && (l->is_update || sink->tree->is_partial);
 	if (ret == 0)
-		ret = move(l, &how, sink->tree, err);
+		ret = l->served ? move_served(l, &how, sink->tree, err)
+				: move(l, &how, sink->tree, err);
 	if (ret == 0)
 		ret = sink->ops->prepare(sink, 0, &attr, true, err);
 	if (ret == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * local - a directory or file of a store of this node: listed, and copied into the cache, without
- * the network.
+ * local - a directory or file of a store of this node, or a directory that a caller serves: listed,
+ * and copied into the cache, without the network.
  *
  * The store's own end of a tree reads it, with the caller's rights, and what it says goes straight
  * into the other end: the listing (offered.h), or the dataset's directory. Large files are cloned
@@ -16,9 +16,15 @@
 #include "staging/manifest.h"
 #include "staging/offered.h"
 
+struct fm_served;
+
 struct fm_stage_local {
-	struct fm_store *store;
-	const char *path;		/* in it */
+	struct fm_store *store;		/* NULL: served */
+	/* what a caller serves, for directories only; nothing it says is believed */
+	struct fm_served *served;
+	/* of that: what was listed; more is not taken. NULL: it is being listed */
+	const struct fm_stage_totals *totals;
+	const char *path;		/* in the store */
 	struct fm_who who;
 	const atomic_bool *is_stopped;	/* looked at for each pack: -ECANCELED */
 	_Atomic uint64_t *bytes_done;	/* NULL: nobody looks */

@@ -246,6 +246,10 @@ static int take_source(struct mending *m, const char *source, struct fm_err *err
 	const char *at = source, *store, *slash;
 	bool is_hub = strncmp(at, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) == 0;
 
+	if (fm_hub_is_own(source))
+		return fm_err_set(err, -EOPNOTSUPP,
+				  "it came from a user's own hub cache, which only he can read: "
+				  "fmove unstage it, and stage it again as that user");
 	if (is_hub)
 		at += strlen(FM_HUB_SOURCE);
 	store = strchr(at, ':');

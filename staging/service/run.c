@@ -28,10 +28,12 @@
 #include "mover/tree/staging.h"
 #include "staging/build.h"
 #include "staging/cache_file.h"
+#include "staging/key.h"
 #include "staging/same.h"
 #include "staging/service/hub.h"
 #include "staging/service/local.h"
 #include "staging/service/older.h"
+#include "staging/service/served.h"
 #include "staging/service/together.h"
 
 #define LINES_MAX 600	/* in a minute */
@@ -57,6 +59,7 @@ struct fm_stage_run {
 	struct fm_store *sink;		/* the dataset's directory */
 	struct fm_file *file;
 	struct fm_store_ref *from;	/* a store of this node; NULL: another node's */
+	struct fm_served *served;	/* by the caller; NULL: it is of a store */
 	struct fm_together *together;	/* NULL: it comes from the source alone */
 	struct fm_together *also;	/* hears how it ends, but it does not come from there */
 	struct fm_together_sink taker;
@@ -126,6 +129,7 @@ static void closed(struct fm_work *work)
 		tell_how_it_ended(r, r->also);
 	if (r->from)
 		fm_engine_store_put(r->from);
+	fm_served_put(r->served);
 	if (r->draft >= 0)
 		(void)close(r->draft);	/* only read */
 	while (!fm_list_is_empty(&r->waiters)) {
@@ -345,6 +349,17 @@ static int name_update(struct fm_stage_run *r)
 	return ret < 0 ? ret : fm_call_renameat(dir, FM_STAGE_TAKEN, dir, r->name, 0);
 }
 
+/*
+ * What is of a user's own cache shares no copy with anything, not even of the same bytes: its
+ * version is of its source, too.
+ */
+static int make_own(struct fm_stage_run *r, struct fm_cache_key *version)
+{
+	return fm_stage_own_version(r->source, version->bytes) < 0
+		       ? fm_err_sys(&r->err, -ENOMEM, "name the version of %s", r->name)
+		       : 0;
+}
+
 static void finish(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
@@ -358,6 +373,8 @@ static void finish(struct fm_work *work)
 	}
 	fm_cache_fetch_wrote(r->fetch, r->totals.bytes, r->totals.entries);
 	ret = make_manifest(r, data, &version);
+	if (ret == 0 && r->served)
+		ret = make_own(r, &version);
 	if (ret == 0 && r->is_hub)
 		ret = verify_hub(r, data);
 	(void)close(data);	/* only read */
@@ -450,7 +467,8 @@ static void copy(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 	const struct fm_stage_local l = {
-		.store = r->from->store, .path = r->path, .who = { NULL, r->uid, r->gid },
+		.store = r->from ? r->from->store : NULL, .served = r->served,
+		.totals = &r->totals, .path = r->path, .who = { NULL, r->uid, r->gid },
 		.is_stopped = &r->is_stopped, .bytes_done = &r->done, .is_update = r->is_update,
 	};
 
@@ -659,7 +677,7 @@ static void prepared(struct fm_work *work)
 		begin_finish(r);
 	else if (r->together)
 		start_together(r);
-	else if (r->from)
+	else if (r->from || r->served)
 		start_copy(r);
 	else if (start_job(r) < 0)
 		end_run(r);
@@ -679,8 +697,12 @@ void fm_stage_runs_init(struct fm_stage_runs *runs, const struct fm_stager_opts 
 void fm_stage_runs_stop(struct fm_stage_runs *runs)
 {
 	runs->is_stopping = true;
-	fm_list_each(at, next, &runs->all)
-		atomic_store(&fm_container_of(at, struct fm_stage_run, at)->is_stopped, true);
+	fm_list_each (at, next, &runs->all) {
+		struct fm_stage_run *r = fm_container_of(at, struct fm_stage_run, at);
+
+		atomic_store(&r->is_stopped, true);
+		fm_served_cancel(r->served);
+	}
 }
 
 static void note_written(struct fm_stage_run *r)
@@ -751,6 +773,7 @@ static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_
 	r->path_len = plan->path_len;
 	r->together = plan->together;
 	r->is_alone = plan->is_alone;
+	r->served = fm_served_ref(plan->served);
 	if (r->together) {
 		fm_together_get(r->together);
 		fm_together_will_take(r->together);

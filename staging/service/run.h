@@ -12,6 +12,7 @@
 #include "staging/manifest.h"
 #include "staging/service/stager.h"
 
+struct fm_served;
 struct fm_stage_run;
 struct fm_together;
 
@@ -39,6 +40,8 @@ struct fm_stage_plan {
 	struct fm_together *together;	/* by which it comes; NULL: from the source alone */
 	bool is_alone;			/* if they do not, it may */
 	const char *job;		/* what it is logged under; copied */
+	/* what the caller serves, of his own hub cache; NULL: it is of a store. Referred to */
+	struct fm_served *served;
 };
 
 /* Somebody who waits for the run. The caller owns it; ended() is called once. */

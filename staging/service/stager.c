@@ -39,6 +39,7 @@
 #include "staging/service/reread.h"
 #include "staging/service/rights.h"
 #include "staging/service/run.h"
+#include "staging/service/served.h"
 #include "staging/service/together.h"
 
 #define LINES_MAX 600			/* in a minute, of all requests */
@@ -78,6 +79,7 @@ struct fm_stage_ask {
 	pid_t pid;
 	bool is_pinned;
 	bool is_hub;
+	struct fm_served *list, *copy;	/* of the caller's own hub cache; NULL: it is of a store */
 	char revision[FM_HUB_REVISION_MAX + 1];	/* of a hub, for its ref; "": none */
 	bool is_live;
 	enum fm_stage_freshness check;
@@ -140,6 +142,8 @@ static void free_ask(struct fm_stage_ask *a)
 	if (a->from)
 		fm_engine_store_put(a->from);
 	fm_stage_offered_free(a->offered);
+	fm_served_put(a->list);
+	fm_served_put(a->copy);
 	if (a->draft >= 0)
 		(void)close(a->draft);
 	fm_afar_put(a->held);
@@ -211,7 +215,9 @@ static void fail_ask(struct fm_stage_ask *a, const struct fm_err *why)
 static void source_of(const struct fm_stage_ask *a, char out[static FM_CACHE_SOURCE_MAX + 1])
 {
 	/* What a hub gave was compared with its names, and no plain source is called so. */
-	if (a->is_hub)
+	if (a->list)
+		fm_hub_own_source(a->uid, a->path, out, FM_CACHE_SOURCE_MAX + 1);
+	else if (a->is_hub)
 		fm_hub_source(a->node, a->store, a->path, out, FM_CACHE_SOURCE_MAX + 1);
 	else
 		fm_stage_source(a->shared, a->node, a->store, a->path, out,
@@ -626,7 +632,8 @@ static void find_or_fetch(struct fm_stage_ask *a)
 				      .key = &key, .totals = &a->totals, .draft = a->draft,
 				      .uid = a->uid, .gid = a->gid,
 				      .peer = a->peer[0] ? a->peer : NULL,
-				      .is_hub = a->is_hub, .job = a->job };
+				      .is_hub = a->is_hub, .job = a->job,
+				      .served = a->copy };
 	const struct fm_cache_plan charge = { .name = a->name, .bytes = a->totals.bytes,
 					      .files = a->totals.entries };
 	struct fm_cache_info info;
@@ -743,7 +750,8 @@ static const struct fm_queue_events listing_events = { .done = listed };
 static void list_local_run(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
-	const struct fm_stage_local l = { .store = a->from->store, .path = a->path,
+	const struct fm_stage_local l = { .store = a->from ? a->from->store : NULL,
+					  .served = a->list, .path = a->path,
 					  .who = { NULL, a->uid, a->gid },
 					  .is_stopped = &a->s->is_cancelled,
 					  .has_checksums = a->is_reread };
@@ -762,7 +770,7 @@ static int list_local(struct fm_stage_ask *a, struct fm_err *err)
 {
 	int ret = fm_stage_offered_new(FM_STAGE_OFFERED_MAX, &a->offered, err);
 
-	if (ret == 0)
+	if (ret == 0 && !a->list)
 		ret = open_own(a, err);
 	if (ret < 0)
 		return ret;
@@ -1105,7 +1113,8 @@ static int look(struct fm_stage_ask *a, struct fm_err *err)
 					   .path_len = a->path_len,
 					   .who = { NULL, a->uid, a->gid } };
 
-	return fm_request_start(a->s->o.engine, &o, looked, a, err);
+	return a->list ? list_local(a, err)
+		       : fm_request_start(a->s->o.engine, &o, looked, a, err);
 }
 
 /* ---- without asking ---- */
@@ -1175,6 +1184,8 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 		a->result.check = r->check;
 	a->is_hub = a->result.is_hub = r->is_hub;
 	(void)snprintf(a->revision, sizeof(a->revision), "%s", r->revision ? r->revision : "");
+	a->list = fm_served_ref(r->list);
+	a->copy = fm_served_ref(r->copy);
 	a->is_live = r->is_live;
 	a->draft = -1;
 	a->again.fire = ask_again;
@@ -1231,7 +1242,8 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 		return fm_err_set(err, -ENOMEM, "no memory for a request");
 	}
 	a->nodes = nodes;
-	fm_far_rules_ask(s->far_rules, a->node, a->store);
+	if (!a->list)
+		fm_far_rules_ask(s->far_rules, a->node, a->store);
 	if (s->is_stopping)
 		ret = fm_err_set(err, -EHOSTDOWN, "fmoved stops");
 	else
@@ -1416,6 +1428,8 @@ static void stop(struct fm_engine *engine)
 	fm_list_each(at, next, &s->asks) {
 		struct fm_stage_ask *a = fm_container_of(at, struct fm_stage_ask, at);
 
+		fm_served_cancel(a->list);
+		fm_served_cancel(a->copy);
 		if (fm_timer_is_set(&a->again))
 			fm_timer_set(s->o.loop, &a->again, fm_loop_now(s->o.loop));
 	}

@@ -38,6 +38,7 @@ struct fm_err;
 struct fm_list;
 struct fm_loop;
 struct fm_queue;
+struct fm_served;
 struct fm_stage_check_runs;
 struct fm_stage_runs;
 struct fm_together;
@@ -123,6 +124,11 @@ struct fm_stage_request {
 	/* also of a volume that another node than the source's has mounted read-write */
 	bool is_live;
 	bool is_hub;			/* path is a commit of a hub's repository: hub_ask.h */
+	/*
+	 * NULL, or that is in the caller's own hub cache, which he serves: once to be listed, once
+	 * to be copied. No node and store then. Both are referred to.
+	 */
+	struct fm_served *list, *copy;
 	/* by which it is shown in the hub of each node that is to have it; NULL: in none */
 	const char *revision;
 	/* on which it is to be, as fm_togethers_nodes() takes it; NULL, "": here */

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* own_ask - see own_ask.h. */
+#include "staging/service/own_ask.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/base/fault.h"
+#include "mover/base/holder.h"
+#include "mover/base/hub_name.h"
+#include "mover/base/list.h"
+#include "mover/base/worker.h"
+#include "mover/node/node.h"
+#include "staging/service/hub.h"
+#include "staging/service/served.h"
+
+struct fm_own_ask {
+	struct fm_list at;		/* of fm_stager_hub_asks(): the engine waits for it */
+	struct fm_stager *s;
+	struct fm_hub_name name;	/* its revision is a commit */
+	char revision[FM_HUB_REVISION_MAX + 1];
+	char dataset[FM_CACHE_NAME_MAX + 1];
+	struct fm_who who;
+	pid_t pid;
+	bool is_pinned;
+	bool is_cancelled;
+	struct fm_holder *holder;
+	int fds[FM_OWN_FDS];
+	struct fm_work work;		/* there: makes these of the descriptors */
+	struct fm_served *list, *copy;
+	struct fm_err err;		/* of that */
+	struct fm_stage_ask *ask;	/* while it is staged */
+	void (*done)(void *ctx, const struct fm_stage_result *result, const char *home);
+	void *ctx;			/* NULL: nobody waits any more */
+};
+
+/* ---- the end ---- */
+
+static void end(struct fm_own_ask *o, const struct fm_stage_result *result)
+{
+	struct fm_engine *engine = fm_stager_engine(o->s);
+	char home[FM_PATH_LEN_MAX + 1];
+
+	fm_hub_own_home(fm_stager_hub(o->s), o->who.uid, home);
+	if (o->ctx)
+		o->done(o->ctx, result, home);
+	fm_served_put(o->list);
+	fm_served_put(o->copy);
+	fm_holder_put(o->holder);
+	fm_list_del(&o->at);
+	free(o);
+	fm_engine_check_stopped(engine);
+}
+
+static void staged(void *ctx, const struct fm_stage_result *result)
+{
+	end(ctx, result);
+}
+
+/* ---- what is served is known: stage it ---- */
+
+static int stage(struct fm_own_ask *o, struct fm_err *err)
+{
+	char path[FM_HUB_DIR_MAX + FM_HUB_COMMIT_LEN + 2];
+	struct fm_stage_request r = { .node = "", .store = "", .path = path, .name = o->dataset,
+				      .who = o->who, .pid = o->pid, .is_pinned = o->is_pinned,
+				      .is_hub = true, .list = o->list, .copy = o->copy,
+				      .revision = o->revision };
+
+	if (o->is_cancelled)
+		return fm_err_set(err, -ECANCELED, "cancelled");
+	r.path_len = (size_t)snprintf(path, sizeof(path), "%s@%s", o->name.dir, o->name.revision);
+	return fm_stager_ask(o->s, &r, staged, o, &o->ask, err);
+}
+
+static void make_run(struct fm_work *work)
+{
+	struct fm_own_ask *o = fm_container_of(work, struct fm_own_ask, work);
+	const unsigned half = FM_OWN_FDS / 2;
+
+	if (fm_served_new(o->holder, o->fds, half, &o->list, &o->err) < 0)
+		fm_holder_close(o->holder, o->fds + half, half);
+	else
+		(void)fm_served_new(o->holder, o->fds + half, half, &o->copy, &o->err);
+}
+
+static void make_done(struct fm_work *work)
+{
+	struct fm_own_ask *o = fm_container_of(work, struct fm_own_ask, work);
+	struct fm_stage_result failed = { .err = o->err };
+
+	if (failed.err.code == 0)
+		(void)stage(o, &failed.err);
+	if (failed.err.code < 0)
+		end(o, &failed);
+}
+
+/* ---- from outside ---- */
+
+static int check(const struct fm_own_ask_opts *o, struct fm_hub_name *name, struct fm_err *err)
+{
+	if (fm_hub_path_parse(o->path, name) < 0 || !fm_hub_is_commit(name->revision))
+		return fm_err_set(err, -EINVAL, "path is not models--ORG--NAME@COMMIT");
+	if (!fm_hub_is_revision(o->revision) || !fm_hub_can_be(o->revision, name->revision))
+		return fm_err_set(err, -EINVAL, "to is no revision that can be that commit");
+	if (!o->holder)
+		return fm_err_set(err, -EOPNOTSUPP, "nobody holds what callers pass");
+	return 0;
+}
+
+int fm_own_ask(struct fm_stager *s, const struct fm_own_ask_opts *opts,
+	       void (*done)(void *ctx, const struct fm_stage_result *result, const char *home),
+	       void *ctx, struct fm_own_ask **out, struct fm_err *err)
+{
+	struct fm_hub_name name;
+	struct fm_own_ask *o;
+	int ret = check(opts, &name, err);
+
+	if (ret < 0)
+		return ret;
+	o = FM_FAULT("own.ask") ? NULL : calloc(1, sizeof(*o));
+	if (!o)
+		return fm_err_sys(err, -ENOMEM, "ask for %s", name.dir);
+	o->s = s;
+	o->name = name;
+	o->who = opts->who;
+	o->pid = opts->pid;
+	o->is_pinned = opts->is_pinned;
+	o->done = done;
+	o->ctx = ctx;
+	(void)snprintf(o->revision, sizeof(o->revision), "%s", opts->revision);
+	(void)snprintf(o->dataset, sizeof(o->dataset), "%s",
+		       opts->name[0] ? opts->name : name.dir);
+	memcpy(o->fds, opts->fds, sizeof(o->fds));
+	for (unsigned i = 0; i < FM_OWN_FDS; i++)
+		opts->fds[i] = -1;
+	o->holder = fm_holder_ref(opts->holder);
+	o->work = (struct fm_work){ .run = make_run, .done = make_done };
+	fm_list_append(fm_stager_hub_asks(s), &o->at);
+	fm_holder_work(o->holder, &o->work);
+	*out = o;
+	return 0;
+}
+
+void fm_own_ask_cancel(struct fm_own_ask *o)
+{
+	o->is_cancelled = true;
+	fm_served_cancel(o->list);
+	fm_served_cancel(o->copy);
+}
+
+/* While its descriptors are looked at, or the request ends, o is still used; then it goes. */
+void fm_own_ask_forget(struct fm_own_ask *o)
+{
+	o->ctx = NULL;
+	fm_own_ask_cancel(o);
+}
+
+void fm_own_ask_look(const struct fm_own_ask *o, struct fm_stage_progress *out)
+{
+	*out = (struct fm_stage_progress){ .phase = "listing" };
+	if (o->ask)
+		fm_stage_ask_look(o->ask, out);
+}
