@@ -6,6 +6,7 @@
 #include "client/cli/ask.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,6 +55,7 @@ struct stage {
 	struct fmove_stage_options opts;
 	struct fm_stage_use use;
 	char hf_home[FMOVE_PATH_MAX + 1];	/* of a repository */
+	char own[FMOVE_PATH_MAX + 1];	/* the caller's own cache, that it is from; "": not */
 	const char *check_text;		/* of --check; NULL: not given */
 	const char *pid_text;		/* of --hold-pid; NULL: not given */
 	bool is_here;			/* what is asked for is; the rest is ours */
@@ -298,13 +300,22 @@ static int end_left(const struct stage *s, const char *source)
 	return fm_stdout_end("stage", FM_EXIT_DONE);
 }
 
-/* Only the caller can read what is in his own hub cache; he can put it where the nodes find it. */
+/* No node has it, or one that cannot be asked may have it. */
+static bool is_nowhere(const struct fmove_error *why)
+{
+	return why->code == -ENOENT || fm_api_exit(why->code) == FM_EXIT_UNREACHABLE;
+}
+
+/*
+ * Only the caller can read what is in his own hub cache, and while he does, for this node. For more
+ * than that he can put it where the nodes find it.
+ */
 static void add_own(const struct stage *s, struct fmove_error *why)
 {
 	char own[FMOVE_PATH_MAX + 1];
 	size_t len = strlen(why->text);
 
-	if (fm_stage_source_is_own(&s->source, own, sizeof(own)))
+	if (!s->own[0] && fm_stage_source_is_own(&s->source, own, sizeof(own)))
 		(void)snprintf(why->text + len, sizeof(why->text) - len,
 			       "; %.200s has it, which is yours alone: \"fmove put -r\" of its %s "
 			       "(and the blobs beside it, if there are) into such a store",
@@ -323,8 +334,7 @@ static int fail(struct stage *s, struct fmove_error *why)
 		return end_left(s, text);
 	if (fm_is_interrupted() && !s->is_here)
 		say_left(s, why);
-	/* no node has it, or one that cannot be asked may have it */
-	if (why->code == -ENOENT || fm_api_exit(why->code) == FM_EXIT_UNREACHABLE)
+	if (is_nowhere(why))
 		add_own(s, why);
 	status = fm_ask_fail("stage", text, why);
 	if (!s->is_json)
@@ -399,6 +409,34 @@ static int request(struct stage *s, struct fmove *c, struct fmove_dataset *d, bo
 		       : fmove_stage(c, &name, &s->opts, d, is_fetched, why);
 }
 
+/*
+ * What no node has comes from the caller's own hub cache, if that has it. It is read by this
+ * process: not for other nodes, not when nobody waits for it, and compared by its names only.
+ */
+static int request_own(struct stage *s, struct fmove *c, struct fmove_dataset *d, bool *is_fetched,
+		       struct fmove_error *why)
+{
+	const struct fmove_error nowhere = *why;
+	char text[FMOVE_TEXT_MAX];
+	int fd, ret;
+
+	if (s->is_detached || s->opts.check != FMOVE_BY_LISTING ||
+	    !fm_stage_source_is_own(&s->source, s->own, sizeof(s->own)))
+		return nowhere.code;
+	fd = open(s->own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return nowhere.code;
+	ret = fmove_stage_own(c, fd, s->source.hub.dir, s->source.hub.revision, &s->opts, d,
+			      s->hf_home, is_fetched, why);
+	(void)close(fd);	/* only read */
+	if (ret == 0)
+		return 0;
+	(void)snprintf(text, sizeof(text), "%s", why->text);
+	(void)snprintf(why->text, sizeof(why->text), "no node has it, and your own %.200s: %.*s",
+		       s->own, (int)sizeof(why->text) / 2, text);
+	return ret;
+}
+
 /* Stages on several nodes, and prints this node's path, which is what a program reads. */
 static int stage_nodes(struct stage *s, struct fmove *c)
 {
@@ -457,6 +495,8 @@ static int stage(struct stage *s, struct fmove *c)
 	bool is_fetched;
 	int ret = request(s, c, &d, &is_fetched, &why);
 
+	if (ret < 0 && s->source.repository && is_nowhere(&why) && !fm_is_interrupted())
+		ret = request_own(s, c, &d, &is_fetched, &why);
 	fmove_close(c);
 	if (ret < 0)
 		return fail(s, &why);
@@ -466,6 +506,9 @@ static int stage(struct stage *s, struct fmove *c)
 	if (s->opts.name && strcmp(s->opts.name, d.name) != 0)
 		fm_say("it is called %s here, as when it was staged first; not %s", d.name,
 		       s->opts.name);
+	if (s->own[0])
+		fm_say("it is from your own %s, which no node shares: this copy is for you alone",
+		       s->own);
 	if (s->source.repository)
 		fm_say("HF_HOME=%s", s->hf_home);
 	if (finish(s, &d, &why) < 0)

@@ -35,7 +35,7 @@ int fm_stage_source_find(struct fm_stage_source *s, struct fmove *c, const char 
 
 /*
  * Whether the caller's own hub cache, as huggingface_hub finds it in the environment, has something
- * of that repository and revision. out: where that cache is.
+ * of that repository and revision. out: where that cache is. Waits for its file system.
  */
 bool fm_stage_source_is_own(const struct fm_stage_source *s, char *out, size_t cap);
 

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/lib/own_hub.h"
+#include "mover/base/err.h"
 #include "mover/base/words.h"
 
 #define NODES_MAX 64u	/* of which something is said */
@@ -116,14 +118,13 @@ static int stage_take(struct fmove_stage_options *o, const struct fmove_stage_op
 }
 
 /* Adds the options to the request in w, runs it, and reads the dataset. The caller frees *done. */
-static int stage_run(struct fm_lib_request *req, struct fmove_stage_options *o,
-		     struct fmove_dataset *out, bool *is_fetched, struct fm_json **done,
-		     struct fmove_error *err)
+static int stage_run(struct fm_lib_request *req, const struct fm_lib_parcel *with,
+		     struct fmove_stage_options *o, struct fmove_dataset *out, bool *is_fetched,
+		     struct fm_json **done, struct fmove_error *err)
 {
 	struct fmove_options waits = {.cancel_fd = o->cancel_fd};
 	struct fm_lib_waiting waiting = {
 		.opts = &waits, .is_cancellable = true, .between = stage_between, .ctx = o};
-	static const struct fm_lib_parcel nothing;
 	struct fmove_dataset d;
 	int ret;
 
@@ -141,7 +142,7 @@ static int stage_run(struct fm_lib_request *req, struct fmove_stage_options *o,
 		fm_jw_text(&req->json, "nodes", o->nodes);
 	if (o->progress || o->accepted)
 		fm_jw_u64(&req->json, "progress_ms", 500);
-	ret = fm_lib_run(req, &nothing, &waiting, done, err);
+	ret = fm_lib_run(req, with, &waiting, done, err);
 	if (ret < 0)
 		return ret;
 	dataset_read(*done, &d);
@@ -157,6 +158,8 @@ static int stage_run(struct fm_lib_request *req, struct fmove_stage_options *o,
 	return 0;
 }
 
+static const struct fm_lib_parcel no_parcel;
+
 int fmove_stage(struct fmove *c, const struct fmove_name *source,
 		const struct fmove_stage_options *opts, struct fmove_dataset *out, bool *is_fetched,
 		struct fmove_error *err)
@@ -170,10 +173,19 @@ int fmove_stage(struct fmove *c, const struct fmove_name *source,
 		return ret;
 	fm_lib_begin(c, &req, "stage");
 	fm_lib_add_name(&req, source);
-	ret = stage_run(&req, &o, out, is_fetched, &done, err);
+	ret = stage_run(&req, &no_parcel, &o, out, is_fetched, &done, err);
 	if (ret == 0)
 		fm_json_free(done);
 	return ret;
+}
+
+static void take_home(struct fm_json *done, char *hf_home)
+{
+	size_t len;
+
+	hf_home[0] = '\0';
+	(void)fm_json_name(fm_json_get(done, "hf_home"), hf_home, FMOVE_PATH_MAX + 1, &len);
+	fm_json_free(done);
 }
 
 int fmove_stage_hub(struct fmove *c, const char *repository, const char *revision,
@@ -184,7 +196,6 @@ int fmove_stage_hub(struct fmove *c, const char *repository, const char *revisio
 	char path[FMOVE_PATH_MAX + 1];
 	struct fm_lib_request req;
 	struct fm_json *done;
-	size_t len;
 	int ret = stage_take(&o, opts, out, err);
 
 	if (ret < 0)
@@ -194,13 +205,61 @@ int fmove_stage_hub(struct fmove *c, const char *repository, const char *revisio
 		return fm_lib_fail(err, -ENAMETOOLONG, "the revision is too long");
 	fm_lib_begin(c, &req, "stage_hub");
 	fm_jw_name(&req.json, "path", path, strlen(path));
-	ret = stage_run(&req, &o, out, is_fetched, &done, err);
+	ret = stage_run(&req, &no_parcel, &o, out, is_fetched, &done, err);
+	if (ret == 0)
+		take_home(done, hf_home);
+	return ret;
+}
+
+/* Asks for what is served, with the options that a caller's own cache has. */
+static int stage_own(struct fmove *c, struct fm_own_hub *own, const struct fm_hub_name *name,
+		     struct fmove_stage_options *o, struct fmove_dataset *out, char *hf_home,
+		     bool *is_fetched, struct fmove_error *err)
+{
+	const struct fm_lib_parcel with = {.fds = fm_own_hub_fds(own),
+					   .count = FM_OWN_HUB_FDS,
+					   .passed = fm_own_hub_passed,
+					   .ctx = own};
+	char path[sizeof(name->dir) + FM_HUB_COMMIT_LEN + 1];
+	struct fm_lib_request req;
+	struct fm_json *done;
+	int ret;
+
+	(void)snprintf(path, sizeof(path), "%s@%s", name->dir, fm_own_hub_commit(own));
+	fm_lib_begin(c, &req, "stage_own");
+	fm_jw_name(&req.json, "path", path, strlen(path));
+	fm_jw_name(&req.json, "to", name->revision, strlen(name->revision));
+	ret = stage_run(&req, &with, o, out, is_fetched, &done, err);
+	if (ret == 0)
+		take_home(done, hf_home);
+	return ret;
+}
+
+int fmove_stage_own(struct fmove *c, int hub_fd, const char *repository, const char *revision,
+		    const struct fmove_stage_options *opts, struct fmove_dataset *out,
+		    char hf_home[FMOVE_PATH_MAX + 1], bool *is_fetched, struct fmove_error *err)
+{
+	struct fmove_stage_options o;
+	char path[FMOVE_PATH_MAX + 1];
+	struct fm_hub_name name;
+	struct fm_own_hub *own;
+	struct fm_err why;
+	int ret = stage_take(&o, opts, out, err);
+
 	if (ret < 0)
 		return ret;
-	hf_home[0] = '\0';
-	(void)fm_json_name(fm_json_get(done, "hf_home"), hf_home, FMOVE_PATH_MAX + 1, &len);
-	fm_json_free(done);
-	return 0;
+	if (o.nodes || o.check != FMOVE_BY_LISTING)
+		return fm_lib_fail(err, -EINVAL, "of an own cache only this node has a copy, and "
+						 "it is compared by its listing");
+	(void)snprintf(path, sizeof(path), "%s@%s", repository, revision);
+	if (fm_hub_path_parse(path, &name) < 0)
+		return fm_lib_fail(err, -EINVAL, "%s is no revision of a repository", path);
+	ret = fm_own_hub_new(hub_fd, &name, &own, &why);
+	if (ret < 0)
+		return fm_lib_fail(err, ret, "%s", why.text);
+	ret = stage_own(c, own, &name, &o, out, hf_home, is_fetched, err);
+	fm_own_hub_free(own);
+	return ret;
 }
 
 int fmove_locate(struct fmove *c, const char *path, struct fmove_place *out,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hang_fs - a file system (FUSE) that stops answering, for tests: hang_fs DIRECTORY FILES BYTES UID
+ * hang_fs - a file system (FUSE) that stops answering, for tests:
+ * hang_fs DIRECTORY FILES BYTES UID [READ]
  *
  * It speaks to /dev/fuse itself, as fuse(4) and linux/fuse.h have it. In DIRECTORY there are files
  * "0" to FILES - 1 of so many bytes of a pattern, that belong to UID and are for everybody to read
  * and write. Files and directories can be made, renamed and removed; of what is written the first
  * 1 MiB of a file that was made is kept, the rest is read as the pattern. "mounted" is printed when
- * it answers. From SIGUSR1 on requests are taken and none is answered, closing included, until it
- * is killed, and each question about its room is told on standard error ("statfs"). Once it is
- * killed the kernel answers in its place. From SIGUSR2 on it answers again, also what came
- * meanwhile (KEPT_REQUESTS at most).
+ * it answers. From SIGUSR1 on, or when READ bytes were read, requests are taken and none is
+ * answered, closing included, until it is killed, and each question about its room is told on
+ * standard error ("statfs"). Once it is killed the kernel answers in its place. From SIGUSR2 on it
+ * answers again, also what came meanwhile (KEPT_REQUESTS at most).
  *
  * Exit status: 77 and why, if there can be no such file system here.
  */
@@ -48,6 +49,7 @@ static struct node nodes[NODES_MAX];
 static unsigned node_count;
 static uid_t owner;
 static volatile sig_atomic_t is_hanging;
+static uint64_t read_left = UINT64_MAX;	/* until it hangs by itself */
 
 static void hang(int signal)
 {
@@ -277,6 +279,9 @@ static void do_read(int fd, const struct fuse_in_header *in, const struct fuse_r
 				  ? kept[r->offset + i]
 				  : (char)((r->offset + i) / 4096);
 	reply(fd, in, 0, data, len);
+	if (len >= read_left)
+		is_hanging = 1;
+	read_left -= len < read_left ? len : read_left;
 }
 
 static void do_write(int fd, const struct fuse_in_header *in, const struct fuse_write_in *w)
@@ -438,8 +443,10 @@ int main(int argc, char **argv)
 	ssize_t n;
 	int fd;
 
-	if (argc != 5)
+	if (argc < 5 || argc > 6)
 		return 2;
+	if (argc == 6)
+		read_left = strtoull(argv[5], NULL, 10);
 	owner = (uid_t)strtoul(argv[4], NULL, 10);
 	make_nodes((unsigned)strtoul(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
 	fd = mount_at(argv[1]);

@@ -169,11 +169,12 @@ find own -type f -exec touch {} +
 no 1 'asked: n1:s' env HF_HUB_CACHE="$PWD/own" fmove stage hf:me/nowhere
 ! grep -q 'yours alone' err || bad "what nobody has is the caller's: $(cat err)"
 no 1 "no hub cache of any node has models--me--old@main.*$PWD/own has it, which is yours alone: \"fmove put -r\" of its models--me--old " \
-	env HF_HUB_CACHE="$PWD/own" fmove stage hf:me/old
+	env HF_HUB_CACHE="$PWD/own" fmove stage --detach hf:me/old
 mkdir -p home/.cache/huggingface
 ln -s "$PWD/own" home/.cache/huggingface/hub
-no 1 'hub has it, which is yours alone' env -u HF_HUB_CACHE -u HF_HOME -u XDG_CACHE_HOME -u HUGGINGFACE_HUB_CACHE HOME="$PWD/home" \
-	fmove stage "hf:datasets/me/new@$three"
+ok env -u HF_HUB_CACHE -u HF_HOME -u XDG_CACHE_HOME -u HUGGINGFACE_HUB_CACHE HOME="$PWD/home" fmove stage "hf:datasets/me/new@$three"
+[ "$(<out)" = "$dir/c/n1/cache/hf-$(id -u)/hub/datasets--me--new/snapshots/$three" ] || bad "the caller's own, of the newer layout: $(cat out err)"
+diff -r "own/datasets--me--new/snapshots/$three" "$(<out)" || bad "the caller's own, of the newer layout, differs"
 for name in models--me--old datasets--me--new; do
 	ok fmove put -r "own/$name" "n2:s/$name"
 done
@@ -283,6 +284,8 @@ no 6 '"v1/x" cannot be in the hub beside "v1", which is there; fmove unstage tha
 # A node that is off may have what nobody else has: that is not as if it were nowhere.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 no 4 'models--org--nowhere@main: n2: .*; asked: n1:s' fmove stage hf:org/nowhere
-no 4 "n2: .*$PWD/own has it, which is yours alone" env -u HF_HUB_CACHE HUGGINGFACE_HUB_CACHE="$PWD/own" fmove stage hf:me/old
+no 4 "n2: .*$PWD/own has it, which is yours alone" env -u HF_HUB_CACHE HUGGINGFACE_HUB_CACHE="$PWD/own" fmove stage --detach hf:me/old
+ok env -u HF_HUB_CACHE HUGGINGFACE_HUB_CACHE="$PWD/own" fmove stage hf:me/old
+grep -q "hf://~$(id -u)/models--me--old@$two" err || bad "a node that is off is in the way of the caller's own: $(cat err)"
 start_again n2
 exit

@@ -150,6 +150,17 @@ int fmove_stage_hub(struct fmove *c, const char *repository, const char *revisio
 		    const struct fmove_stage_options *opts, struct fmove_dataset *out,
 		    char hf_home[FMOVE_PATH_MAX + 1], bool *is_fetched, struct fmove_error *err);
 
+/*
+ * The same from the caller's own hub cache, which this process reads, with its rights; no other
+ * node hears of it. hub_fd: the directory, as HF_HUB_CACHE names it, open for reading. The copy is
+ * for the caller's user alone, in a hub of his own, with another hf_home. It ends when this process
+ * does. -ENOENT: it is not in that cache; -EBADMSG: it is not whole there. Without nodes, and with
+ * FMOVE_BY_LISTING.
+ */
+int fmove_stage_own(struct fmove *c, int hub_fd, const char *repository, const char *revision,
+		    const struct fmove_stage_options *opts, struct fmove_dataset *out,
+		    char hf_home[FMOVE_PATH_MAX + 1], bool *is_fetched, struct fmove_error *err);
+
 /* Call each() for all that is staged, or comes, until it returns false. */
 int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d),
 		   void *ctx, struct fmove_error *err);

@@ -1,0 +1,201 @@
+#!/bin/bash
+# Goal:   what only the caller's own hub cache has is staged for him alone: read with his rights, into a hub of his, and neither another user
+#         nor another node gets or sees anything of it.
+# Method: real daemons, hub caches made here, three users. Two of them have other bytes under one commit, and one of them the same as a store.
+#         Hostile caches, a home that stops answering (hang_fs, FUSE).
+. "$(dirname "$0")/lib.sh"
+need_nobody
+export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "400MiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_STORE='layout = "hf"; read = [ "*", "peer:*" ];'
+up 2
+umask 022
+chmod 755 "$dir/c" "$dir/c/n1" "$dir/w"
+chmod 711 "$dir/c/n1/cache"
+chmod 666 "$dir"/c/n1/fmoved.sock
+
+one=$(printf one | sha1sum) one=${one%% *}
+two=$(printf two | sha1sum) two=${two%% *}
+
+# has DIRECTORY NAME COMMIT TEXT: a repository in that hub cache, in the older layout: a file of 5,000,000 bytes and a small one.
+has() {
+	local at=$1/models--me--$2 sum
+
+	mkdir -p "$at/blobs" "$at/refs" "$at/snapshots/$3/sub"
+	yes "$4" | head -c 5000000 >"$at/new"
+	touch -d '2020-01-01 00:00:00' "$at/new"
+	sum=$(sha256sum <"$at/new") sum=${sum%% *}
+	mv "$at/new" "$at/blobs/$sum"
+	ln -sf "../../blobs/$sum" "$at/snapshots/$3/model.safetensors"
+	sum=$({ printf 'blob %s\0' $((${#4} + 1)); echo "$4"; } | sha1sum) sum=${sum%% *}
+	echo "$4" >"$at/blobs/$sum"
+	touch -d '2020-01-01 00:00:00' "$at/blobs/$sum"
+	ln -sf "../../../blobs/$sum" "$at/snapshots/$3/sub/config.json"
+	printf %s "$3" >"$at/refs/main"
+}
+
+a=61001 b=61002
+for user in $a $b; do mkdir -p "home$user/hub"; done
+has home$a/hub m "$one" 'of a'
+has home$b/hub m "$one" 'of b'
+for user in $a $b; do
+	chown -R $user:$user home$user
+	chmod 700 home$user
+done
+
+# as USER COMMAND...: with his own cache.
+as() {
+	local user=$1
+
+	shift
+	setpriv --reuid "$user" --regid "$user" --clear-groups env -u HF_HUB_CACHE -u HUGGINGFACE_HUB_CACHE HF_HOME="$dir/w/home$user" "$@"
+}
+# refused STATUS PATTERN USER COMMAND...: as `no`; that who runs it is another user is said, too.
+refused() {
+	local want=$1 pattern=$2 got
+	shift 2
+	as "$@" >out 2>err </dev/null
+	got=$?
+	[ $got -eq "$want" ] && grep -q -- "$pattern" err || bad "$* -> $got instead of $want: $(cat err)"
+}
+home() {
+	echo "$dir/c/n1/cache/hf-$1"
+}
+
+# Each gets his own bytes of one commit, in a hub of his own, at whose names nobody else can look.
+for user in $a $b; do
+	as $user fmove stage hf:me/m -- sh -c 'echo "$FMOVE_STAGED" "$HF_HOME" "$HF_HUB_CACHE"; cat "$FMOVE_STAGED/sub/config.json"; ls -R "$FMOVE_STAGED/" | wc -l' \
+		>out$user 2>err || bad "$user: $(cat err)"
+	path=$(home $user)/hub/models--me--m/snapshots/$one
+	{ read -r staged hf_home cache; read -r text; } <out$user
+	[ "$staged $hf_home $cache" = "$path $(home $user) $(home $user)/hub" ] || bad "$user: another place: $(cat out$user)"
+	grep -q "HF_HOME=$(home $user)" err || bad "$user: no HF_HOME: $(cat err)"
+	grep -q "hf://~$user/models--me--m@$one" err || bad "$user: another source: $(cat err)"
+	grep -q "home$user/hub, which no node shares" err || bad "$user: it is not said where it is from: $(cat err)"
+	diff -r "home$user/hub/models--me--m/snapshots/$one" "$path" || bad "$user: the snapshot differs"
+	[ "$(<"$(home $user)/hub/models--me--m/refs/main")" = "$one" ] || bad "$user: refs/main"
+done
+[ ! -e "$dir/c/n1/cache/hf" ] || bad "it is in the hub of all: $(ls -R "$dir/c/n1/cache/hf")"
+as $b sh -c 'ls "$1" 2>/dev/null; cat "$1/hub/models--me--m/refs/main" 2>/dev/null; ls -d "$2"/*/models* 2>/dev/null' - "$(home $a)" "$dir"/c/n1/cache/ready >out
+[ ! -s out ] || bad "another user sees it: $(cat out)"
+for ready in "$dir"/c/n1/cache/ready/*/models--me--m; do
+	case $(cat "$ready/models--me--m/snapshots/$one/sub/config.json") in 'of a') theirs=$ready ;; esac
+done
+as $b cat "$theirs/models--me--m/snapshots/$one/sub/config.json" >out 2>/dev/null && bad "another user reads it"
+as $a cat "$theirs/models--me--m/snapshots/$one/sub/config.json" >/dev/null || bad "he cannot read it himself"
+
+# He sees it, root does, and the other user has only his; so it is after a start, too.
+seen() {
+	as $a fmove datasets --json >seen.a; as $b fmove datasets --json >seen.b; fmove datasets --json >seen.root
+	grep -q "hf://~$a/" seen.a && ! grep -q "hf://~$b/" seen.a || bad "$1: a sees $(cat seen.a)"
+	grep -q "hf://~$b/" seen.b && ! grep -q "hf://~$a/" seen.b || bad "$1: b sees $(cat seen.b)"
+	grep -q "hf://~$a/" seen.root && grep -q "hf://~$b/" seen.root || bad "$1: root sees $(cat seen.root)"
+}
+seen "at first"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+start_again n1
+chmod 666 "$dir"/c/n1/fmoved.sock
+reachable 2
+seen "after a start"
+for user in $a $b; do
+	diff -r "home$user/hub/models--me--m/snapshots/$one" "$(home $user)/hub/models--me--m/snapshots/$one" || bad "after a start: of $user"
+done
+
+# The second time nothing comes. A check is his; a damaged chunk has no source.
+ok as $a fmove stage hf:me/m -- true
+grep -q 'here and unchanged' err || bad "the second time: $(cat err)"
+refused 6 'only who staged it' $b fmove pin "hf://~$a/models--me--m@$one"
+ok as $a fmove pin models--me--m
+ok as $a fmove datasets check models--me--m
+blob=$(readlink -f "$theirs/models--me--m/snapshots/$one/model.safetensors")
+printf X | dd of="$blob" bs=1 seek=4000000 conv=notrunc 2>/dev/null
+touch -d '2020-01-01 00:00:00' "$blob"
+as $a fmove datasets check models--me--m >out 2>err
+[ $? -eq 5 ] && grep -q 'own hub cache, which only he can read' out err || bad "damaged: $(cat out err)"
+
+# No other node: neither with the rest, nor for --nodes, nor by what it may ask.
+FMOVE_SOCKET=$dir/c/n2/fmoved.sock fmove datasets --json --nodes all >out
+! grep -q '~' out || bad "another node hears of it: $(cat out)"
+as $a fmove datasets --json --nodes all >out
+! grep -q '"node":"n2","state":"ready"' out || bad "the other node has it: $(cat out)"
+refused 1 "no hub cache of any node has models--me--m@main.*home$a/hub has it, which is yours alone" $a fmove stage --nodes all hf:me/m
+refused 1 'which is yours alone' $a fmove stage --detach hf:me/m
+refused 1 'which is yours alone' $a fmove stage --check content hf:me/m
+
+# A store that has it goes first, though the files be the same, and shares nothing with what is here.
+cp -a home$b/hub/models--me--m "$(store 2)/"
+ok as $b fmove stage hf:me/m -- sh -c 'echo "$HF_HOME"'
+[ "$(<out)" = "$dir/c/n1/cache/hf" ] && grep -q 'hf://n2:s/' err || bad "a store does not go first: $(cat out err)"
+[ "$(fmove datasets --json | grep -o '"name":"models--me--m"' | wc -l)" -eq 3 ] || bad "not three copies: $(fmove datasets)"
+rm -r "$(store 2)/models--me--m"
+
+# Another commit: what did not change is not read again. A ref that moves leads to it.
+has home$a/hub m "$two" 'of a'
+echo more >home$a/hub/models--me--m/snapshots/"$two"/more
+chown -R $a:$a home$a
+ok as $a fmove stage hf:me/m -- sh -c 'cat "$FMOVE_STAGED/more"'
+[ "$(<out)" = more ] && [ "$(<"$(home $a)/hub/models--me--m/refs/main")" = "$two" ] || bad "another commit: $(cat out err)"
+
+# What is wrong with it is said, and nothing of it comes: links out, a blob that is not its name, a download under way, somebody else's files.
+hostile=home$b/hub/models--me--hostile
+made() {
+	rm -rf "$hostile"
+	has home$b/hub hostile "$one" fine
+}
+made; ln -s ../../../../../../../etc/passwd "$hostile/snapshots/$one/out"
+refused 6 "no node has it, and your own .*home$b/hub: .*leads to where no blobs" $b fmove stage hf:me/hostile
+made; ln -s /etc/passwd "$hostile/blobs/out"; ln -s ../../blobs/out "$hostile/snapshots/$one/out"
+refused 6 'leads to where no blobs' $b fmove stage hf:me/hostile
+made; : >"$hostile/blobs/abc.incomplete"
+refused 5 'download.*abc.incomplete' $b fmove stage hf:me/hostile
+made; echo evil >"$(readlink -f "$hostile/snapshots/$one/model.safetensors")"
+refused 5 'not what its name says' $b fmove stage hf:me/hostile
+fmove datasets --json | grep -q hostile && bad "something of it stays: $(fmove datasets)"
+made; chown root "$(readlink -f "$hostile/snapshots/$one/model.safetensors")"; chmod 600 "$(readlink -f "$hostile/snapshots/$one/model.safetensors")"
+refused 6 'permission denied' $b fmove stage hf:me/hostile
+[ ! -e "$(home $b)/hub/models--me--hostile" ] || bad "it is in his hub"
+
+# A home that stops answering in the midst: only who asked waits, he can leave, and others stage their own meanwhile.
+hung=home$b/hub/models--me--hung
+mkdir -p "$hung/blobs" "$hung/refs" "$hung/snapshots/$one"
+printf %s "$one" >"$hung/refs/main"
+mkfifo said
+"$FM_BUILD/bin/hang_fs" "$hung/snapshots/$one" 2 $((32 << 20)) $b $((40 << 20)) >said &
+fs=$!
+read -r said <said
+if [ "$said" = mounted ]; then
+	trap 'status=$?; kill -KILL $fs; umount -l "$dir/w/$hung/snapshots/$one"; (exit $status); down' EXIT
+	setpriv --reuid $b --regid $b --clear-groups env HF_HUB_CACHE="$PWD/home$b/hub" "$FMOVE_BIN/fmove" stage hf:me/hung >out.hung 2>err.hung &
+	waits=$!
+	is_copying() { as $b fmove datasets --json | grep -q '"name":"models--me--hung","state":"copying"'; }
+	await is_copying || bad "nothing of the hung home comes: $(cat err.hung)"
+	has home$a/hub n "$one" 'another of a'
+	chown -R $a:$a home$a
+	ok as $a timeout "$HANG_S" fmove stage hf:me/n -- true
+	kill -0 $waits || bad "it did not hang: $(cat err.hung)"
+	kill -TERM $waits; pause 0.3; kill -TERM $waits
+	left() { ! kill -0 $waits 2>/dev/null; }
+	await left || bad "he cannot leave"
+	none_copies() { ! is_copying; }
+	await none_copies || bad "it goes on without him: $(fmove datasets)"
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1 || bad "the daemon does not stop"
+	kill -KILL $fs
+	umount -l "$hung/snapshots/$one"
+	trap down EXIT
+	start_again n1
+else
+	echo "not tried: ${said#SKIP: }"
+fi
+
+# It goes with its names, and with the last one his hub.
+chmod 666 "$dir"/c/n1/fmoved.sock
+reachable 2
+for name in models--me--m models--me--n; do
+	while as $a fmove unstage $name 2>/dev/null; do :; done
+done
+as $a fmove unpin models--me--m 2>/dev/null
+gone() {
+	as $a fmove unpin models--me--m; as $a fmove unstage models--me--m
+	[ ! -e "$(home $a)" ]
+}
+await gone || bad "his hub stays: $(ls -lR "$(home $a)"; fmove datasets)"
+exit
