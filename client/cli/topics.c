@@ -82,6 +82,6 @@ const struct fm_topic fm_topics[] = {
 	 "fmove pin keeps one; fmove datasets lists them; fmove unstage removes one.\n"
 	 "\n"
 	 "staging.directory in fmove.conf says where copies lie. hf:ORG/NAME is a model in the hub "
-	 "cache of a node. More: fmove(1), fmove stage."},
+	 "cache of a node, or else, for you alone, in your own. More: fmove(1), fmove stage."},
 	{NULL, NULL},
 };

@@ -11,7 +11,8 @@ up 2
 umask 022
 chmod 755 "$dir/c" "$dir/c/n1" "$dir/w"
 chmod 711 "$dir/c/n1/cache"
-chmod 666 "$dir"/c/n1/fmoved.sock
+chmod 755 "$dir/c/n2"
+chmod 666 "$dir"/c/n[12]/fmoved.sock
 
 one=$(printf one | sha1sum) one=${one%% *}
 two=$(printf two | sha1sum) two=${two%% *}
@@ -117,6 +118,8 @@ FMOVE_SOCKET=$dir/c/n2/fmoved.sock fmove datasets --json --nodes all >out
 ! grep -q '~' out || bad "another node hears of it: $(cat out)"
 as $a fmove datasets --json --nodes all >out
 ! grep -q '"node":"n2","state":"ready"' out || bad "the other node has it: $(cat out)"
+FMOVE_SOCKET=$dir/c/n2/fmoved.sock refused 1 'no dataset that user' $a fmove pin --nodes n1 models--me--m
+FMOVE_SOCKET=$dir/c/n2/fmoved.sock refused 1 'no dataset that user' $a fmove unstage --nodes n1 models--me--m
 refused 1 "no hub cache of any node has models--me--m@main.*home$a/hub has it, which is yours alone" $a fmove stage --nodes all hf:me/m
 refused 1 'which is yours alone' $a fmove stage --detach hf:me/m
 refused 1 'which is yours alone' $a fmove stage --check content hf:me/m

@@ -120,7 +120,7 @@ static const struct {
 	{"space", 's'},	 {"purge", 's'},   {"group_list", 'l'},
 	{"group_begin", 'b'},	{"group_begin", 'b'},	{"group_commit", 'b'},
 	{"group_discard", 'b'},	{"stage", 't'},		{"stage", 't'},
-	{"stage_hub", 'h'},	{"locate", 'h'},	{"datasets", 'd'},
+	{"stage_hub", 'h'},	{"stage_own", 'm'},	{"locate", 'h'},	{"datasets", 'd'},
 	{"pin", 'd'},		{"unpin", 'd'},		{"unstage", 'd'},
 	{"check", 'd'},
 	{"buffer", 'u'}, {"buffer", 'u'},  {"buffer_free", 'f'},

@@ -1044,7 +1044,86 @@ static void test_bounded(void)
 	teardown();
 }
 
+/* ---- a user's own ---- */
+
+static void test_own_source(void)
+{
+	static const char *const bad[] = {
+		"hf://~/" REPOSITORY "@" X,	"hf://~1000:s/" REPOSITORY "@" X,
+		"hf://~x/" REPOSITORY "@" X,	"hf://~-1/" REPOSITORY "@" X,
+		"hf://~4294967296/" REPOSITORY "@" X,
+		"hf://~1000/" REPOSITORY "@main",
+		"hf://~1000/" REPOSITORY,	"hf://~1000/../" REPOSITORY "@" X,
+		"hf://1000/" REPOSITORY "@" X,	"n:~1000/" REPOSITORY "@" X,
+		"hf://~1000",			"",
+	};
+	char text[FM_CACHE_SOURCE_MAX + 1];
+	struct fm_hub_source source;
+	struct fm_hub_name name;
+	uid_t uid = 0;
+
+	fm_hub_own_source(4294967294, REPOSITORY "@" X, text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, "hf://~4294967294/" REPOSITORY "@" X);
+	CU_ASSERT_TRUE(fm_hub_is_own(text));
+	CU_ASSERT_EQUAL(fm_hub_own_parse(text, &uid, &name), 0);
+	CU_ASSERT_EQUAL(uid, 4294967294);
+	CU_ASSERT_STRING_EQUAL(name.dir, REPOSITORY);
+	CU_ASSERT_STRING_EQUAL(name.revision, X);
+	CU_ASSERT_EQUAL(fm_hub_source_parse(text, &source), -EINVAL);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(fm_hub_own_parse(bad[i], &uid, &name), -EINVAL);
+	/* a store of a node that is called so */
+	fm_hub_source("~1000", "s", REPOSITORY "@" X, text, sizeof(text));
+	CU_ASSERT_FALSE(fm_hub_is_own(text));
+	CU_ASSERT_EQUAL(fm_hub_source_parse(text, &source), 0);
+}
+
+static bool is_in_cache(const char *path)
+{
+	return faccessat(hub->all.root, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* In a hub of his, whose directory nobody else may enter, which goes with its last dataset. */
+static void test_own(void)
+{
+	const char own[] = HOME "-61003", ref[] = HOME "-61003/" HUB "/" REPOSITORY "/refs/main";
+	char now[FM_HUB_COMMIT_LEN + 1];
+	uint64_t id, other;
+	struct stat st;
+	int ret;
+
+	setup();
+	id = bring("t", X, BLOB);
+	other = bring("t", X, BLOB);
+	fm_hub_own_source(61003, REPOSITORY "@" X, table[id - 1].source,
+			  sizeof(table[id - 1].source));
+	CU_ASSERT_EQUAL(show_for_another(id, "main"), -EINVAL);
+	CU_ASSERT_FALSE(is_in_cache(own));
+	ret = show_here(id, "main");
+	if (ret == -EOPNOTSUPP) {	/* no ACLs in this file system */
+		teardown();
+		return;
+	}
+	CU_ASSERT_EQUAL(ret, 0);
+	CU_ASSERT_FALSE(is_in_cache(HOME));
+	CU_ASSERT_EQUAL(fm_hub_ref_read(hub->all.root, ref, now), 0);
+	CU_ASSERT_STRING_EQUAL(now, X);
+	CU_ASSERT_EQUAL(fstatat(hub->all.root, own, &st, 0), 0);
+	CU_ASSERT_EQUAL(st.st_mode & 07, 0);
+	CU_ASSERT_EQUAL(show_here(other, "main"), 0);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), other);
+	CU_ASSERT_STRING_EQUAL(note, "");
+	fm_hub_sweep(hub);
+	CU_ASSERT_TRUE(is_in_cache(ref));
+	evict(id);
+	CU_ASSERT_FALSE(is_in_cache(own));
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), other);
+	teardown();
+}
+
 static const struct fm_test tests[] = {
+	{ "the source of a user's own cache is no node's", test_own_source },
+	{ "what is of it is shown in a hub of his", test_own },
 	{ "another source's copy of a commit is not shown, nor another commit by it",
 	  test_same_then_other },
 	{ "nor when what a branch leads to goes", test_evicted },

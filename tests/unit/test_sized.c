@@ -191,6 +191,14 @@ static int stage_hub(struct fmove *c, const void *opts, void *out, struct fmove_
 	return fmove_stage_hub(c, "models--o--n", "main", opts, out, home, &is_fetched, err);
 }
 
+static int stage_own(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
+{
+	char home[FMOVE_PATH_MAX + 1];
+	bool is_fetched;
+
+	return fmove_stage_own(c, -1, "models--o--n", "main", opts, out, home, &is_fetched, err);
+}
+
 static int locate(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
 {
 	(void)opts;
@@ -280,6 +288,7 @@ static const struct row {
 	{group_commit, KIND(fmove_group_options), NONE},
 	{stage, KIND(fmove_stage_options), KIND(fmove_dataset)},
 	{stage_hub, KIND(fmove_stage_options), KIND(fmove_dataset)},
+	{stage_own, KIND(fmove_stage_options), KIND(fmove_dataset)},
 	{locate, NONE, KIND(fmove_place)},
 	{cache, NONE, KIND(fmove_cache)},
 	{dataset_check, KIND(fmove_check_options), KIND(fmove_checked)},
