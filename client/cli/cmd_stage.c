@@ -267,12 +267,17 @@ static const char *how_held(const struct stage *s, char text[static HELD_LEN])
 	return text;
 }
 
-/* Explains after Ctrl-C that only the waiting has ended. */
+/* Explains after Ctrl-C that only the waiting has ended, unless this process was the source. */
 static void say_left(const struct stage *s, struct fmove_error *why)
 {
 	char held[HELD_LEN];
 
 	why->code = -ECANCELED;
+	if (s->own[0]) {	/* nobody else reads it */
+		(void)snprintf(why->text, sizeof(why->text),
+			       "ended: the same command goes on with what came so far");
+		return;
+	}
 	(void)snprintf(why->text, sizeof(why->text),
 		       "no longer waited for, but it goes on, %s: fmove datasets shows it, the "
 		       "same command waits for it again, and fmove cancel ends it if fmove jobs "
@@ -429,11 +434,14 @@ static int request_own(struct stage *s, struct fmove *c, struct fmove_dataset *d
 	ret = fmove_stage_own(c, fd, s->source.hub.dir, s->source.hub.revision, &s->opts, d,
 			      s->hf_home, is_fetched, why);
 	(void)close(fd);	/* only read */
+	if (ret == 0 && nowhere.code != -ENOENT)
+		fm_say("warning: %s", nowhere.text);
 	if (ret == 0)
 		return 0;
 	(void)snprintf(text, sizeof(text), "%s", why->text);
-	(void)snprintf(why->text, sizeof(why->text), "no node has it, and your own %.200s: %.*s",
-		       s->own, (int)sizeof(why->text) / 2, text);
+	(void)snprintf(why->text, sizeof(why->text),
+		       "no node that answers has it, and your own %.200s: %.*s", s->own,
+		       (int)sizeof(why->text) / 2, text);
 	return ret;
 }
 

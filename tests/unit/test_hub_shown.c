@@ -25,6 +25,11 @@ static struct fm_cache_info table[TABLE];	/* an id is the place and one */
 static char directory[] = "/dev/shm/fm-hub.XXXXXX";	/* each name is synced */
 static struct fm_hub *hub;
 
+static int root(void)
+{
+	return hub->all.root;
+}
+
 bool table_look(struct fm_cache *cache, uint64_t id, struct fm_cache_info *out)
 {
 	(void)cache;
@@ -68,13 +73,13 @@ static void make(const char *path, const char *target)
 
 	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
 		(void)snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
-		(void)mkdirat(hub->all.root, part, 0755);
+		(void)mkdirat(root(), part, 0755);
 	}
 	if (target) {
-		CU_ASSERT_EQUAL_FATAL(symlinkat(target, hub->all.root, path), 0);
+		CU_ASSERT_EQUAL_FATAL(symlinkat(target, root(), path), 0);
 		return;
 	}
-	fd = openat(hub->all.root, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	fd = openat(root(), path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	CU_ASSERT_TRUE_FATAL(fd >= 0);
 	close(fd);
 }
@@ -143,7 +148,7 @@ static bool is_ref(const char *revision, const char *commit)
 	int ret;
 
 	(void)snprintf(path, sizeof(path), HOME "/" HUB "/" REPOSITORY "/refs/%s", revision);
-	ret = fm_hub_ref_read(hub->all.root, path, now);
+	ret = fm_hub_ref_read(root(), path, now);
 	return commit ? ret == 0 && strcmp(now, commit) == 0 : ret < 0;
 }
 
@@ -155,7 +160,7 @@ static uint64_t leads_to(const char *name)
 	struct stat st;
 
 	(void)snprintf(path, sizeof(path), HOME "/" HUB "/" REPOSITORY "/%s", name);
-	return fstatat(hub->all.root, path, &st, 0) == 0 && version_of(hub->all.root, path, &version)
+	return fstatat(root(), path, &st, 0) == 0 && version_of(root(), path, &version)
 		       ? table_find(NULL, &version)
 		       : 0;
 }
@@ -164,7 +169,7 @@ static uint64_t leads_to(const char *name)
 static const char *mark(void)
 {
 	static char text[256];
-	int fd = openat(hub->all.root, HOME "/sources/" REPOSITORY, O_RDONLY | O_CLOEXEC);
+	int fd = openat(root(), HOME "/sources/" REPOSITORY, O_RDONLY | O_CLOEXEC);
 	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
 	text[len > 0 ? len : 0] = '\0';
@@ -175,7 +180,7 @@ static const char *mark(void)
 
 static void set_mark(const char *text, size_t len)
 {
-	int fd = openat(hub->all.root, HOME "/sources/" REPOSITORY,
+	int fd = openat(root(), HOME "/sources/" REPOSITORY,
 			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
 	CU_ASSERT_TRUE_FATAL(fd >= 0);
@@ -185,7 +190,7 @@ static void set_mark(const char *text, size_t len)
 
 static bool is_there_still(void)
 {
-	return faccessat(hub->all.root, HOME "/" HUB "/" REPOSITORY, F_OK, 0) == 0;
+	return faccessat(root(), HOME "/" HUB "/" REPOSITORY, F_OK, 0) == 0;
 }
 
 #define MARK(from) "fmove hub source 1\n" from "\n"
@@ -342,7 +347,7 @@ static void test_times(void)
 	fm_hub_sweep(hub);
 	CU_ASSERT_TRUE(is_ref("main", X));
 	/* a file system that has seconds only */
-	CU_ASSERT_EQUAL(utimensat(hub->all.root, path, whole, AT_SYMLINK_NOFOLLOW), 0);
+	CU_ASSERT_EQUAL(utimensat(root(), path, whole, AT_SYMLINK_NOFOLLOW), 0);
 	fm_hub_sweep(hub);
 	CU_ASSERT_TRUE(is_ref("main", X));
 	table[id - 1].begun_ns += NS_PER_S;
@@ -486,7 +491,7 @@ static void test_bad_mark(void)
 		if (i < sizeof(bad) / sizeof(bad[0]))
 			set_mark(bad[i].text, bad[i].len);
 		else
-			CU_ASSERT_EQUAL(unlinkat(hub->all.root, HOME "/sources/" REPOSITORY, 0), 0);
+			CU_ASSERT_EQUAL(unlinkat(root(), HOME "/sources/" REPOSITORY, 0), 0);
 		CU_ASSERT_EQUAL(show_for_another(more, "main"), -EEXIST);
 		CU_ASSERT_EQUAL(show_for_another(ours, "main"), -EEXIST);
 		CU_ASSERT_EQUAL(show_here(more, "v2"), 0);
@@ -508,7 +513,7 @@ static void test_linked_mark(void)
 	CU_ASSERT_EQUAL(show_for_another(ours, "main"), 0);
 	make("elsewhere", NULL);
 	CU_ASSERT_EQUAL(
-		renameat(hub->all.root, HOME "/sources/" REPOSITORY, hub->all.root, "elsewhere"), 0);
+		renameat(root(), HOME "/sources/" REPOSITORY, root(), "elsewhere"), 0);
 	make(HOME "/sources/" REPOSITORY, "../../elsewhere");
 	CU_ASSERT_EQUAL(show_for_another(ours, "v2"), -EEXIST);
 	teardown();
@@ -668,7 +673,7 @@ static void restart(void)
 
 static void remove_mark(void)
 {
-	CU_ASSERT_EQUAL(unlinkat(hub->all.root, HOME "/sources/" REPOSITORY, 0), 0);
+	CU_ASSERT_EQUAL(unlinkat(root(), HOME "/sources/" REPOSITORY, 0), 0);
 }
 
 /* Names of a version without marks get theirs, if they are of one source. */
@@ -729,7 +734,7 @@ static void test_mark_alone(void)
 	CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
 	fm_hub_sweep(hub);
 	CU_ASSERT_STRING_EQUAL(mark(), MARK("t:s"));
-	CU_ASSERT_EQUAL(faccessat(hub->all.root, HOME "/sources/x", F_OK, 0), -1);
+	CU_ASSERT_EQUAL(faccessat(root(), HOME "/sources/x", F_OK, 0), -1);
 	teardown();
 }
 
@@ -754,7 +759,7 @@ static bool is_name(const char *name)
 	struct stat st;
 
 	(void)snprintf(path, sizeof(path), HOME "/" HUB "/" REPOSITORY "/%s", name);
-	return fstatat(hub->all.root, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return fstatat(root(), path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* Where a link leads may be a file system that does not answer: whoever looks waits for ever. */
@@ -766,9 +771,9 @@ static void test_links_out(void)
 	for (size_t i = 0; i < 2; i++) {
 		setup();
 		id = bring("t", X, BLOB);
-		(void)unlinkat(hub->all.root, in_dataset(id, lists[0]), 0);
+		(void)unlinkat(root(), in_dataset(id, lists[0]), 0);
 		if (i == 1)
-			(void)unlinkat(hub->all.root, in_dataset(id, "trees"), AT_REMOVEDIR);
+			(void)unlinkat(root(), in_dataset(id, "trees"), AT_REMOVEDIR);
 		make(in_dataset(id, lists[i]), i == 0 ? "/etc/passwd" : "/etc");
 		make(in_dataset(id, "blobs/" OTHER_BLOB), "/etc/passwd");
 		CU_ASSERT_EQUAL(show_for_another(id, "main"), 0);
@@ -779,8 +784,8 @@ static void test_links_out(void)
 	setup();
 	id = bring("t", X, BLOB);
 	make(in_dataset(id, "moved"), NULL);
-	(void)unlinkat(hub->all.root, in_dataset(id, "blobs/" BLOB), 0);
-	(void)unlinkat(hub->all.root, in_dataset(id, "blobs"), AT_REMOVEDIR);
+	(void)unlinkat(root(), in_dataset(id, "blobs/" BLOB), 0);
+	(void)unlinkat(root(), in_dataset(id, "blobs"), AT_REMOVEDIR);
 	make(in_dataset(id, "blobs"), "/etc");
 	CU_ASSERT_EQUAL(show_for_another(id, "main"), 0);
 	CU_ASSERT_FALSE(is_name("blobs/passwd"));
@@ -812,7 +817,7 @@ static int verify(uint64_t id)
 {
 	_Atomic uint64_t done = 0;
 	atomic_bool is_stopped = false;
-	int data = openat(hub->all.root, in_dataset(id, ".."), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int data = openat(root(), in_dataset(id, ".."), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int ret = fm_hub_verify(data, REPOSITORY "@" X, &is_stopped, &done, &is_hash, &why);
 
 	close(data);
@@ -838,8 +843,8 @@ static void test_names_besides(void)
 		id = bring("t", X, EMPTY);
 		CU_ASSERT_EQUAL(verify(id), 0);
 		if (is_more && more[i].target) {
-			(void)unlinkat(hub->all.root, in_dataset(id, "trees/" X ".json"), 0);
-			(void)unlinkat(hub->all.root, in_dataset(id, "trees"), AT_REMOVEDIR);
+			(void)unlinkat(root(), in_dataset(id, "trees/" X ".json"), 0);
+			(void)unlinkat(root(), in_dataset(id, "trees"), AT_REMOVEDIR);
 		}
 		if (is_more)
 			make(in_dataset(id, more[i].name), more[i].target);
@@ -979,7 +984,7 @@ static void test_give_way(void)
 	CU_ASSERT_EQUAL(leads_to("snapshots/" X), theirs);	/* until it is evicted */
 	/* what stands there and is no ref at all is nobody's: it stays, too */
 	make(HOME "/" HUB "/" REPOSITORY "/refs/v4/x", NULL);
-	CU_ASSERT_EQUAL(fchmodat(hub->all.root, HOME "/" HUB "/" REPOSITORY "/refs/v4/x", 0444, 0), 0);
+	CU_ASSERT_EQUAL(fchmodat(root(), HOME "/" HUB "/" REPOSITORY "/refs/v4/x", 0444, 0), 0);
 	CU_ASSERT_EQUAL(show_here(ours, "v4"), -EEXIST);
 	teardown();
 }
@@ -1014,7 +1019,7 @@ static void test_empty_in_the_way(void)
 	id = bring("t", Y, OTHER_BLOB);
 	CU_ASSERT_EQUAL(show_here(id, "main"), 0);
 	make(HOME "/" HUB "/" REPOSITORY "/refs/v1/x/y", NULL);
-	CU_ASSERT_EQUAL(unlinkat(hub->all.root, HOME "/" HUB "/" REPOSITORY "/refs/v1/x/y", 0), 0);
+	CU_ASSERT_EQUAL(unlinkat(root(), HOME "/" HUB "/" REPOSITORY "/refs/v1/x/y", 0), 0);
 	CU_ASSERT_EQUAL(show_here(id, "v1"), 0);
 	CU_ASSERT_TRUE(is_ref("v1", Y) && is_ref("main", Y));
 	teardown();
@@ -1080,7 +1085,7 @@ static void test_own_source(void)
 
 static bool is_in_cache(const char *path)
 {
-	return faccessat(hub->all.root, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return faccessat(root(), path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* In a hub of his, whose directory nobody else may enter, which goes with its last dataset. */
@@ -1106,9 +1111,9 @@ static void test_own(void)
 	}
 	CU_ASSERT_EQUAL(ret, 0);
 	CU_ASSERT_FALSE(is_in_cache(HOME));
-	CU_ASSERT_EQUAL(fm_hub_ref_read(hub->all.root, ref, now), 0);
+	CU_ASSERT_EQUAL(fm_hub_ref_read(root(), ref, now), 0);
 	CU_ASSERT_STRING_EQUAL(now, X);
-	CU_ASSERT_EQUAL(fstatat(hub->all.root, own, &st, 0), 0);
+	CU_ASSERT_EQUAL(fstatat(root(), own, &st, 0), 0);
 	CU_ASSERT_EQUAL(st.st_mode & 07, 0);
 	CU_ASSERT_EQUAL(show_here(other, "main"), 0);
 	CU_ASSERT_EQUAL(leads_to("snapshots/" X), other);
