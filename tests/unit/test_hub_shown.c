@@ -10,6 +10,7 @@
 #define fm_cache_find_version table_find
 #include "staging/service/hub.c"
 
+#include "staging/key.h"
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
 
@@ -1083,6 +1084,23 @@ static void test_own_source(void)
 	CU_ASSERT_EQUAL(fm_hub_source_parse(text, &source), 0);
 }
 
+/* Of the same bytes each user has a copy, and neither is what a store's is. */
+static void test_own_version(void)
+{
+	uint8_t manifest[FM_SHA256_LEN] = { 1 }, one[FM_SHA256_LEN], other[FM_SHA256_LEN],
+		again[FM_SHA256_LEN];
+
+	memcpy(one, manifest, sizeof(one));
+	memcpy(other, manifest, sizeof(other));
+	memcpy(again, manifest, sizeof(again));
+	CU_ASSERT_EQUAL(fm_stage_own_version("hf://~1/" REPOSITORY "@" X, one), 0);
+	CU_ASSERT_EQUAL(fm_stage_own_version("hf://~2/" REPOSITORY "@" X, other), 0);
+	CU_ASSERT_EQUAL(fm_stage_own_version("hf://~1/" REPOSITORY "@" X, again), 0);
+	CU_ASSERT_TRUE(memcmp(one, manifest, sizeof(one)) != 0);
+	CU_ASSERT_TRUE(memcmp(one, other, sizeof(one)) != 0);
+	CU_ASSERT_EQUAL(memcmp(one, again, sizeof(one)), 0);
+}
+
 static bool is_in_cache(const char *path)
 {
 	return faccessat(root(), path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -1128,6 +1146,7 @@ static void test_own(void)
 
 static const struct fm_test tests[] = {
 	{ "the source of a user's own cache is no node's", test_own_source },
+	{ "and so is its version", test_own_version },
 	{ "what is of it is shown in a hub of his", test_own },
 	{ "another source's copy of a commit is not shown, nor another commit by it",
 	  test_same_then_other },

@@ -202,6 +202,24 @@ static void test_file(void)
 	end();
 }
 
+/* What came of a user's own hub cache is for no node, though one held it. */
+static void test_own(void)
+{
+	struct fm_cache_plan plan = scene_plan(1, FILE_LEN);
+	struct fm_cache_fetch *f;
+
+	begin();
+	plan.source = "hf://~1000/models--o--n@1111111111111111111111111111111111111111";
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_write(fm_cache_fetch_dir(f), plan.name, FILE_LEN), 0);
+	CU_ASSERT_EQUAL(scene_write(fm_cache_fetch_dir(f), FM_CACHE_MANIFEST_NAME, 10), 0);
+	CU_ASSERT_EQUAL(scene_finish(&s, f, 1), 0);
+	hold(fm_cache_fetch_id(f), "n3", 7);
+	fm_cache_fetch_close(f);
+	CU_ASSERT_EQUAL(open_as("n3", ""), -ENOENT);
+	end();
+}
+
 /* Nothing else is done with it, not even looked at. */
 static void test_nothing_else(void)
 {
@@ -252,6 +270,7 @@ static void test_faults(void)
 }
 
 static const struct fm_test tests[] = {
+	{ "what came of a user's own cache is for no node", test_own },
 	{ "a file of a dataset is read by the node that holds it, which stays meanwhile",
 	  test_held },
 	{ "who holds nothing here, or is not in staging.peers, reads nothing", test_who },
