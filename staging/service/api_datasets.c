@@ -21,6 +21,7 @@
 #include "mover/base/worker.h"
 #include "staging/service/api_ops.h"
 #include "staging/service/elsewhere.h"
+#include "staging/service/hub.h"
 #include "staging/service/run.h"
 #include "staging/service/stager.h"
 #include "staging/service/there.h"
@@ -125,7 +126,7 @@ static void row_add(const struct listing *l, struct fm_json_writer *w,
 	fm_jw_object(w, NULL);
 	fm_stage_api_dataset(w, info, state_of(l->stager, info), path);
 	holders_add(w, c, info->id);
-	if (l->ask)
+	if (l->ask && !fm_hub_is_own(info->source))
 		nodes_add(w, l->ask, fm_elsewhere_key(l->ask, &info->listing));
 	fm_jw_object_end(w);
 }
@@ -183,7 +184,8 @@ static int ask_others(struct listing *l, struct fm_err *err)
 	int ret;
 
 	for (i = l->from; i < l->count && count < FM_STAGE_THERE_MAX; i++)
-		if (is_shown(l, i, &info))
+		/* of a user's own cache no other node hears */
+		if (is_shown(l, i, &info) && !fm_hub_is_own(info.source))
 			keys[count++] = info.listing;
 	l->end = i;
 	if (count == 0)
