@@ -113,7 +113,9 @@ static int fail(int code, const char *path, struct fm_err *err)
 		return fm_err_set(err, -EPERM, "cannot read \"%s\": permission denied",
 				  fm_path_show(path, &shown));
 	if (code == -EFBIG)
-		return fm_err_set(err, code, "with \"%s\" it is too large for one dataset",
+		return fm_err_set(err, code,
+				  "with \"%s\" it is too large for one dataset: stage its "
+				  "directories, each by itself",
 				  fm_path_show(path, &shown));
 	return fm_reading_fail(err, code, path);
 }

@@ -196,11 +196,14 @@ void fm_cache_sum(struct fm_cache *c, struct fm_cache_sums *out)
 int fm_cache_may_use(struct fm_cache_entry *e, struct fm_err *err)
 {
 	if (!e || e->is_going)
-		return fm_err_set(err, -ENOENT, "no such dataset is staged here");
+		return fm_err_set(
+			err, -ENOENT,
+			"no such dataset is staged here: fmove datasets lists those that are");
 	if (e->state != FM_CACHE_EVICTING)
 		return 0;
 	e->is_wanted = true;
-	return fm_err_set(err, -EAGAIN, "%s is being evicted just now", e->set.name);
+	return fm_err_set(err, -EAGAIN, "%s is being evicted just now, to make room: run it again",
+			  e->set.name);
 }
 
 /* ---- what is there ---- */

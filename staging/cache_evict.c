@@ -249,9 +249,12 @@ static int say_busy(struct fm_cache *c, uint64_t id, struct fm_err *err)
 	bool is_held;
 
 	if (!fm_cache_look(c, id, &info))
-		return fm_err_set(err, -ENOENT, "no such dataset is staged here");
+		return fm_err_set(
+			err, -ENOENT,
+			"no such dataset is staged here: fmove datasets lists those that are");
 	if (info.pins > 0)
-		return fm_err_set(err, -EBUSY, "it is pinned: who pinned it, or root, unpins it");
+		return fm_err_set(err, -EBUSY,
+				  "it is pinned: who pinned it, or root, unpins it (fmove unpin)");
 	is_held = fm_cache_holders(c, id, &holder, 1) > 0;
 	if (is_held && holder.node[0])
 		return fm_err_set(err, -EBUSY,
@@ -271,7 +274,9 @@ static int say_busy(struct fm_cache *c, uint64_t id, struct fm_err *err)
 		return fm_err_set(err, -EBUSY,
 				  "it is fetched just now: \"fmove jobs\" lists that, and \"fmove "
 				  "cancel\" ends it");
-	return fm_err_set(err, -EBUSY, "a file of it is open");
+	return fm_err_set(err, -EBUSY,
+			  "a file of it is open: it can go when the process that has it open ends "
+			  "(\"lsof +D\" of its path names that)");
 }
 
 int fm_cache_try_discard(struct fm_cache *c, uint64_t id, uint64_t *bytes, struct fm_err *err)
@@ -282,7 +287,9 @@ int fm_cache_try_discard(struct fm_cache *c, uint64_t id, uint64_t *bytes, struc
 
 	fm_cache_holds_end(c);
 	if (!fm_cache_look(c, id, &info))
-		return fm_err_set(err, -ENOENT, "no such dataset is staged here");
+		return fm_err_set(
+			err, -ENOENT,
+			"no such dataset is staged here: fmove datasets lists those that are");
 	ret = begin(&v, id);
 	if (ret == 0) {
 		if (v.e->place == FM_CACHE_IN_READY && !is_removed(&v, FM_CACHE_IN_READY))
@@ -302,11 +309,15 @@ int fm_cache_discard(struct fm_cache *c, uint64_t id, struct fm_err *err)
 	fm_cache_holds_end(c);
 	ret = fm_cache_evict(c, id);
 	if (ret == -ENOENT)
-		return fm_err_set(err, ret, "no such dataset is staged here");
+		return fm_err_set(
+			err, ret,
+			"no such dataset is staged here: fmove datasets lists those that are");
 	if (ret == -EBUSY)
 		return say_busy(c, id, err);
 	if (ret == -EAGAIN)
-		return fm_err_set(err, ret, "cache %.200s: somebody asked for it just now",
+		return fm_err_set(err, ret,
+				  "cache %.200s: somebody asked for it just now, so it stays; run "
+				  "it again if it is to go",
 				  c->directory);
 	return ret < 0 ? fm_err_sys(err, ret, "cache %.200s: remove it", c->directory) : 0;
 }

@@ -170,11 +170,16 @@ static int check_plan(const struct fm_cache_plan *plan, struct fm_err *err)
 			"what a terminal may be shown",
 			FM_CACHE_NAME_MAX);
 	if (strlen(plan->source) > FM_CACHE_SOURCE_MAX)
-		return fm_err_set(err, -EINVAL, "the name of its source is too long");
+		return fm_err_set(err, -EINVAL,
+				  "the name of its source has more than %d bytes: stage it from a "
+				  "shorter path",
+				  FM_CACHE_SOURCE_MAX);
 	if (plan->extents > FM_CACHE_EXTENTS_MAX || plan->bytes > INT64_MAX ||
 	    plan->files > INT64_MAX / FM_CACHE_BLOCK)
-		return fm_err_set(err, -EFBIG, "%s is too large: at most %u extents", plan->name,
-				  FM_CACHE_EXTENTS_MAX);
+		return fm_err_set(err, -EFBIG,
+				  "%s is too large for one dataset, which has %u extents at most: "
+				  "stage its directories, each by itself",
+				  plan->name, FM_CACHE_EXTENTS_MAX);
 	return 0;
 }
 
@@ -235,7 +240,9 @@ static int find_partial(struct fm_cache *c, const struct fm_cache_plan *plan,
 	if (found->is_fetched || found->is_busy)
 		return fm_err_set(err, -EBUSY, "%s is being fetched already", found->set.name);
 	if (!is_of_plan(found, plan))
-		return fm_err_set(err, -EBADMSG, "what is there of %s is of another size",
+		return fm_err_set(err, -EBADMSG,
+				  "what is there of %s is of another size: fmove unstage it, and "
+				  "stage it again",
 				  found->set.name);
 	found->is_fetched = true;
 	*out = found;
@@ -268,7 +275,9 @@ static int add_entry(struct fm_cache *c, const struct fm_cache_plan *plan,
 	if (*out)
 		return 0;
 	free(set.source);
-	return fm_err_set(err, -ENOMEM, "cache %.200s: no memory for one more, or %d are there",
+	return fm_err_set(err, -ENOMEM,
+			  "cache %.200s: no memory for one more dataset, or %d are there, the most "
+			  "that there may be: fmove unstage some",
 			  c->directory, FM_CACHE_DATASETS_MAX);
 }
 
@@ -424,10 +433,13 @@ int fm_cache_fetch_begin(struct fm_cache_fetch *f, struct fm_err *err)
 
 	pthread_mutex_lock(&f->c->lock);
 	if (f->is_broken)
-		ret = fm_err_set(err, -EIO, "a sync of %s failed: nothing of it is trusted",
+		ret = fm_err_set(err, -EIO,
+				 "a sync of %s failed, so nothing of it is trusted: look at the "
+				 "disk (dmesg), and run it again",
 				 f->e->set.name);
 	else if (f->e->is_busy)
-		ret = fm_err_set(err, -EBUSY, "something is being done to %s", f->e->set.name);
+		ret = fm_err_set(err, -EBUSY, "something else is being done to %s: run it again",
+				 f->e->set.name);
 	else
 		f->e->is_busy = true;
 	pthread_mutex_unlock(&f->c->lock);

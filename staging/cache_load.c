@@ -100,7 +100,9 @@ static int open_root(struct fm_cache *c, struct fm_err *err)
 static int lock_root(struct fm_cache *c, struct fm_err *err)
 {
 	if (FM_FAULT("cache.flock") || flock(c->root, LOCK_EX | LOCK_NB) < 0)
-		return fm_err_set(err, -EBUSY, "another daemon uses it");
+		return fm_err_set(
+			err, -EBUSY,
+			"another daemon uses it: give each a staging.directory of its own");
 	return 0;
 }
 
@@ -140,8 +142,10 @@ static int check_head(struct fm_cache *c, struct fm_err *err)
 		fm_budget_free(bytes);
 	}
 	if (ret == -EBADMSG)
-		return fm_err_set(err, ret,
-				  "its file \"head\" is damaged, or of another version of fmove");
+		return fm_err_set(
+			err, ret,
+			"its file \"head\" is damaged, or of another version of fmove: empty the "
+			"directory, which has copies only, or name another one");
 	return ret < 0 ? fm_err_sys(err, ret, "read its head") : 0;
 }
 
@@ -162,7 +166,10 @@ static int open_place(struct fm_cache *c, int place, struct fm_err *err)
 	if (ret < 0)
 		(void)fm_err_sys(err, ret, "look at %s", places[place]);
 	else if (!fm_cache_is_ours(&st))
-		ret = fm_err_set(err, -EPERM, "%s is not ours alone", places[place]);
+		ret = fm_err_set(err, -EPERM,
+				 "%s in it must belong to user %u, as this service does, and "
+				 "nobody else may write to it",
+				 places[place], (unsigned)geteuid());
 	if (ret == 0)
 		return fd;
 	(void)close(fd); /* only looked at */

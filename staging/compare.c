@@ -38,7 +38,9 @@ static int fail_file(int code, const struct fm_stage_entry *e, struct fm_err *er
 	path[e->path_len] = '\0';
 	fm_path_show(path, &shown);
 	if (code == -EPROTO)
-		return fm_err_set(err, code, "the source does not say what is in \"%s\"",
+		return fm_err_set(err, code,
+				  "the source does not say what is in \"%s\": is its fmoved as new "
+				  "as this one (fmove doctor)?",
 				  shown.text);
 	return fm_err_set(err, code,
 			  "\"%s\" has other bytes at the source than when it was staged, of the "

@@ -52,7 +52,9 @@ struct fm_stage_offered {
 
 static int refuse(struct fm_err *err)
 {
-	return fm_err_set(err, -EPROTO, "the source sends what was not asked for");
+	return fm_err_set(err, -EPROTO,
+			  "the source sends what was not asked for: is its fmoved as new as this "
+			  "one (fmove doctor)?");
 }
 
 /* ---- memory ---- */
@@ -183,11 +185,11 @@ static int note_all(struct fm_stage_offered *o, struct fm_pack_reader *r, struct
 			return fm_err_sys(err, ret, "note what the source has");
 		memcpy(path, e.path, e.path_len);
 		path[e.path_len] = '\0';
-		return fm_err_set(err, ret,
-				  "the names up to \"%s\" take more than %llu MiB of memory: "
-				  "it is too large for one dataset",
-				  fm_path_show(path, &shown),
-				  (unsigned long long)(o->bytes_max >> 20));
+		return fm_err_set(
+			err, ret,
+			"the names up to \"%s\" take more than %llu MiB of memory: it is too large "
+			"for one dataset: stage its directories, each by itself",
+			fm_path_show(path, &shown), (unsigned long long)(o->bytes_max >> 20));
 	}
 	return ret == 0 ? 0 : refuse(err);
 }

@@ -429,7 +429,7 @@ static int change(int argc, char **argv, const struct verb *verb)
 	if (fm_args_end(&args, 1, 1) < 0)
 		return args.status;
 	if (h.nodes && !h.nodes[0])
-		return fm_usage(&args, "--nodes: an empty list");
+		return fm_usage(&args, "--nodes: an empty list: all, or names between commas");
 	if (h.nodes && h.is_dry)
 		return fm_usage(&args, "--dry-run is for this node, without --nodes");
 	h.name = args.operands[0];

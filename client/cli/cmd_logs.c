@@ -181,7 +181,7 @@ int fm_cmd_logs(int argc, char **argv)
 	if (!is_job(args.operands[0]))
 		return fm_usage(&args,
 				"\"%.40s\" is no id of a job: that has %d characters a-z and 2-7 "
-				"(fmove jobs)",
+				"(fmove jobs; job of fmove stage --json)",
 				args.operands[0], JOB_LEN);
 	if (logs.is_json)
 		fm_rows_begin(&logs.rows, "lines");

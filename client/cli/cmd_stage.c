@@ -542,14 +542,15 @@ static int check_args(struct stage *s, struct fm_args *args)
 	s->opts.check = (enum fmove_freshness)check;
 	if (check != FMOVE_BY_LISTING && s->opts.nodes)
 		return fm_usage(args,
-				"--check %s: with --nodes each node goes by the source's listing",
+				"--check %s: with --nodes each node goes by the source's listing: "
+				"leave it out",
 				s->check_text);
 	if (s->opts.name && !s->opts.name[0])
 		return fm_usage(args, "--as: an empty name: what is the dataset called?");
 	if (s->opts.nodes && !s->opts.nodes[0])
 		return fm_usage(args, "--nodes: an empty list: all, or names between commas");
 	if (s->use.command && !s->use.command[0])
-		return fm_usage(args, "no command behind --");
+		return fm_usage(args, "no command behind --: name one, or leave -- out");
 	if (s->pid_text && s->is_detached)
 		return fm_usage(args, "--detach: nobody holds what comes later: use --pin");
 	if (s->use.command && s->is_detached)
@@ -560,7 +561,8 @@ static int check_args(struct stage *s, struct fm_args *args)
 	if (s->use.command && s->is_json)
 		return fm_usage(args, "--json: standard output is the command's");
 	if (is_hub && s->opts.check == FMOVE_UNASKED)
-		return fm_usage(args, "--check none: a hub's node says what commit it is");
+		return fm_usage(args, "--check none: only a node that has the hub can say which "
+				      "commit it is: leave it out");
 	return fm_stage_source_check(&s->source, args, s->opts.name);
 }
 

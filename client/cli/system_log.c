@@ -34,16 +34,21 @@ struct fm_system_log {
 };
 
 /* The library stays loaded: it may have told the C library of threads' ends. */
-static int load(struct fm_system_log *j, struct fm_err *err)
+static int load(struct fm_system_log *j, const char *field, struct fm_err *err)
 {
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 
 	if (!library)
-		return fm_err_set(err, -ENOENT, "read the journal: %s", dlerror());
+		return fm_err_set(err, -ENOENT,
+				  "read the journal: %s; \"journalctl %s\" shows the same",
+				  dlerror(), field);
 #define LOAD(name)                                                                                 \
 	j->name = (__typeof__(j->name))dlsym(library, "sd_journal_" #name);                        \
 	if (!j->name)                                                                              \
-		return fm_err_set(err, -ENOSYS, "read the journal: " LIBRARY " is too old");
+		return fm_err_set(err, -ENOSYS,                                            \
+				  "read the journal: " LIBRARY                                     \
+				  " is too old; \"journalctl %s\" shows the same",                 \
+				  field);
 	EACH_CALL(LOAD)
 	return 0;
 }
@@ -60,7 +65,7 @@ static int open_at(struct fm_system_log *j, const char *field)
 int fm_system_log_open(const char *field, struct fm_system_log **out, struct fm_err *err)
 {
 	struct fm_system_log *j = calloc(1, sizeof(*j));
-	int ret = j ? load(j, err) : fm_err_set(err, -ENOMEM, "out of memory");
+	int ret = j ? load(j, field, err) : fm_err_set(err, -ENOMEM, "out of memory");
 
 	if (ret == 0) {
 		ret = open_at(j, field);

@@ -363,7 +363,8 @@ static int find_process(const struct fm_afar_wish *w, struct fm_cache_afar_recor
 		return ret;
 	(void)close(*pidfd);	/* only looked at */
 	return fm_err_set(err, -EPERM,
-			  "process %d is another user's: a hold would last as long as he likes",
+			  "process %d is another user's: a hold would last as long as he likes; "
+			  "name one of yours",
 			  (int)w->pid);
 }
 

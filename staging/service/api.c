@@ -352,7 +352,9 @@ static int start_stage_hub(struct fm_api_task *t, const struct fm_api_call *call
 
 	fm_queue_make_id(call->tasks->queue, job);
 	if (ret == 0 && o.check == FM_STAGE_UNASKED)
-		ret = fm_err_set(err, -EINVAL, "check: a hub's node says what commit it is");
+		ret = fm_err_set(err, -EINVAL,
+				 "check: only a node that has the hub can say which commit it is: "
+				 "leave it out");
 	if (ret == 0)
 		ret = fm_hub_ask(s, &o, hub_staged, t, &ask, err);
 	if (ret == 0)

@@ -102,7 +102,8 @@ int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, bool 
 	*id = is_his(cache, last, name, uid, is_here) ? last
 						      : find_any(cache, name, uid, is_here);
 	if (*id == 0)
-		return fm_err_set(err, -EPERM, "only who staged it, or root, may do that");
+		return fm_err_set(err, -EPERM,
+				  "only who staged it, or root, may do that: stage it first");
 	return 0;
 }
 

@@ -107,7 +107,8 @@ static int check_manifest(struct check *c, int fd, struct fm_stage_totals *total
 	int ret = fm_stage_manifest_check(fd, version, totals);
 
 	if (ret == 0 && !fm_cache_look(c->cache, c->id, &info))
-		return fm_err_set(&c->err, -ENOENT, "%s was removed meanwhile", c->name);
+		return fm_err_set(&c->err, -ENOENT, "%s was removed meanwhile; stage it again",
+				  c->name);
 	if (ret == 0 && fm_hub_is_own(info.source))
 		ret = fm_stage_own_version(info.source, version);
 	if (ret == 0) {

@@ -593,7 +593,8 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char 
 	len = snprintf(path, max, "%s/" HUB "/%s/" SNAPSHOTS "/%s", in.home, source.name.dir,
 		       source.name.revision);
 	if (len < 0 || (size_t)len >= max)
-		return fm_err_set(err, -ENAMETOOLONG, "its path is too long");
+		return fm_err_set(err, -ENAMETOOLONG,
+				  "its path is too long: give staging.directory a shorter name");
 	return 0;
 }
 
@@ -955,7 +956,9 @@ static int verify_names(int data, const struct fm_hub_view *v, const char *repos
 	while ((ret = fm_stage_walk_next(w, &met, err)) > 0 && fm_hub_view_has(v, met.path))
 		*is_hash &= is_hashed(&met, repository);
 	if (ret > 0)
-		ret = fm_err_set(err, -EBADMSG, "\"%s\" is not of the revision: it is not taken",
+		ret = fm_err_set(err, -EBADMSG,
+				 "\"%s\" is not of the revision, so it is not taken: remove it "
+				 "from the hub cache that it came from",
 				 fm_path_show(met.path, &shown));
 	fm_stage_walk_free(w);
 	return ret;

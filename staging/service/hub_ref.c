@@ -97,7 +97,7 @@ static int check_another(int repository, const char *revision, const char *commi
 	if (c.refs >= FM_HUB_REFS_MAX)
 		return fm_err_set(err, -EDQUOT,
 				  "%u branches and tags lead to %s there, and no more are made for "
-				  "another node",
+				  "another node: run it there",
 				  c.refs, commit);
 	return 0;
 }

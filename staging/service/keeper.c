@@ -109,7 +109,8 @@ static int check_rules(const struct fm_keeper_opts *k, const char *source, const
 	    fm_stage_rights_wait(k->engine, k->node, source))
 		ret = fm_err_set(err, -EAGAIN,
 				 "%.200s is on a volume that is not mounted: who may read it is "
-				 "not known", source);
+				 "not known (fmove nvme status there says why)",
+				 source);
 	if (ref && !(ops->lets_peer && ops->lets_peer(ref->store, peer)))
 		ret = fm_err_set(err, -EACCES,
 				 "%s may not read store \"%s\" of %s; \"peer:%s\" in the store's "
@@ -274,7 +275,7 @@ static void act(struct order *o)
 	struct fm_cache_info info;
 
 	if (o->err.code == 0 && !fm_cache_look(o->keeper->o.cache, o->id, &info))
-		(void)fm_err_set(&o->err, -ENOENT, "it is not there any more");
+		(void)fm_err_set(&o->err, -ENOENT, "it is not there any more: stage it again");
 	else if (o->err.code == 0)
 		(void)check_rules(&o->keeper->o, info.source, o->peer, &o->err);
 	if (o->err.code == 0 && o->keep.verb == FM_STAGE_SHOW && show(o, &info) == 0)

@@ -381,7 +381,9 @@ static int move_all(struct move *m, struct fm_err *err)
 		if (n == 0 && !moved)
 			return 0;
 		if (n == -EAGAIN && !moved)
-			return fm_err_set(err, -EIO, "the walk of the source stands still");
+			return fm_err_set(err, -EIO,
+					  "the source is not read any further, and says no reason: "
+					  "run it again");
 	}
 }
 
@@ -411,11 +413,12 @@ static int move(const struct fm_stage_local *l, const struct fm_tree_begin *how,
 	struct move m = { .l = l, .to = to };
 	struct fm_file *source;
 	struct fm_attr attr;
-	int ret = l->store->ops->open_tree
-			  ? l->store->ops->open_tree(l->store, l->path, &l->who, NULL, &source,
-						     &attr, err)
-			  : fm_err_set(err, -EOPNOTSUPP, "store %s has no directories",
-				       l->store->name);
+	int ret = l->store->ops->open_tree ? l->store->ops->open_tree(l->store, l->path, &l->who,
+								      NULL, &source, &attr, err)
+					   : fm_err_set(err, -EOPNOTSUPP,
+							"store %s has no directories: stage from a "
+							"store that has a directory",
+							l->store->name);
 
 	if (ret < 0)
 		return ret;
@@ -519,7 +522,9 @@ static int open_file(const struct fm_stage_local *l, struct fm_tree_large *f, st
 	int ret;
 
 	if (!l->store->ops->open_fd)
-		return fm_err_set(err, -EOPNOTSUPP, "store %s has no files", l->store->name);
+		return fm_err_set(err, -EOPNOTSUPP,
+				  "store %s has no files: stage from a store that has a directory",
+				  l->store->name);
 	f->fd = l->store->ops->open_fd(l->store, l->path, &l->who, err);
 	if (f->fd < 0)
 		return f->fd;
@@ -560,7 +565,9 @@ static int open_reading(const struct fm_stage_local *l, struct fm_reading **out,
 	int dir, ret;
 
 	if (!l->store->ops->open_dir)
-		return fm_err_set(err, -EOPNOTSUPP, "store %s has no files", l->store->name);
+		return fm_err_set(err, -EOPNOTSUPP,
+				  "store %s has no files: stage from a store that has a directory",
+				  l->store->name);
 	(void)snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - l->path) : 0, l->path);
 	dir = l->store->ops->open_dir(l->store, parent, &l->who, err);
 	if (dir < 0)

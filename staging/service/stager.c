@@ -843,7 +843,8 @@ static void list_source(struct fm_stage_ask *a, const struct fm_attr *attr)
 		return;
 	}
 	if (attr->type != FM_NODE_DIR)
-		ret = fm_err_set(&err, -EINVAL, "it is neither a directory nor a file");
+		ret = fm_err_set(&err, -EINVAL,
+				 "it is neither a directory nor a file: name one that is");
 	else if (strcmp(a->node, a->s->o.node) == 0)
 		ret = list_local(a, &err);
 	else
@@ -1202,7 +1203,8 @@ int fm_stager_check_freshness(enum fm_stage_freshness check, const char *nodes, 
 {
 	if (!nodes || !nodes[0] || check == FM_STAGE_BY_LISTING)
 		return 0;
-	return fm_err_set(err, -EINVAL, "check: with nodes a source is compared by its listing");
+	return fm_err_set(err, -EINVAL,
+			  "check: with nodes a source is compared by its listing: leave it out");
 }
 
 static struct fm_share_id asker_of(const struct fm_stage_request *r)
@@ -1220,7 +1222,8 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 	int ret = check_name(r->name, err);
 
 	if (ret == 0 && r->path_len > FM_PATH_LEN_MAX)
-		ret = fm_err_set(err, -ENAMETOOLONG, "the path is too long");
+		ret = fm_err_set(err, -ENAMETOOLONG, "the path has more than %d bytes",
+				 FM_PATH_LEN_MAX);
 	if (ret == 0)
 		ret = fm_stager_check_freshness(r->check, r->nodes, err);
 	if (ret == 0)

@@ -486,7 +486,9 @@ static int list_nodes(const struct fm_togethers *all, char (*node)[FM_WIRE_NAME_
 	struct fm_engine *e = all->o.engine;
 
 	if (e->peer_count >= FM_RUN_NODES_MAX)
-		return fm_err_set(err, -EOPNOTSUPP, "more than %u nodes do not stage together",
+		return fm_err_set(err, -EOPNOTSUPP,
+				  "more than %u nodes do not stage together, and this one has more "
+				  "peers: stage it on each, without --nodes",
 				  FM_RUN_NODES_MAX);
 	*count = 0;
 	(void)snprintf(node[(*count)++], FM_WIRE_NAME_MAX + 1, "%s", all->o.node);
@@ -636,7 +638,9 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 	node = find_node(&a, source->node);
 	a.source = node < 0 ? 0 : (unsigned)node;
 	if (ret == 0 && (totals->extents == 0 || totals->extents > FM_RUN_EXTENTS_MAX))
-		ret = fm_err_set(err, -EOPNOTSUPP, "a dataset of %u extents is not staged together",
+		ret = fm_err_set(err, -EOPNOTSUPP,
+				 "a dataset of %u extents is not staged together: stage it on each "
+				 "node, without --nodes",
 				 totals->extents);
 	if (ret == 0 && fm_stage_about_key(&a, &key, run) < 0)
 		ret = fm_err_set(err, -ENOMEM, "no memory for a staging run");
@@ -662,7 +666,9 @@ int fm_together_listed(struct fm_together *t, const struct fm_cache_key *key, in
 	int ret = 0;
 
 	if (memcmp(&t->key, key, sizeof(*key)) != 0)
-		ret = fm_err_set(err, -ESTALE, "%s changed meanwhile", t->source);
+		ret = fm_err_set(err, -ESTALE,
+				 "%s changed meanwhile; run it again when nothing writes there",
+				 t->source);
 	if (ret == 0)
 		take_draft(t, draft);
 	else
@@ -702,7 +708,8 @@ static void check_source(struct fm_together *t)
 		return;
 	if (t->about.shared[0] && (t->is_looking || t->root >= 0))
 		return;
-	(void)fm_err_set(&err, -EACCES, "%s", p->text ? p->text : "the source takes no part");
+	(void)fm_err_set(&err, -EACCES, "%s",
+			 p->text ? p->text : "its node takes no part in it, and says no reason");
 	if (is_left_out)
 		(void)refuse_reader(t, t->self, &err);
 	err.code = -EOPNOTSUPP;
@@ -820,10 +827,13 @@ static int check_about(const struct fm_togethers *all, const struct fm_session *
 	if (fm_stage_about_decode(m->body, m->len, a) < 0 ||
 	    fm_stage_about_key(a, &key, run) < 0 || memcmp(run, m->run, sizeof(run)) != 0)
 		return fm_err_set(err, -EPROTO,
-				  "%s says what cannot be of a run, or is of another version",
+				  "%s says what cannot be of a run, or is of another version: "
+				  "install the same one on both",
 				  s->name);
 	if (find_node(a, all->o.node) < 0 || find_node(a, s->name) < 0)
-		return fm_err_set(err, -ENOENT, "%s does not know the same nodes as %s",
+		return fm_err_set(err, -ENOENT,
+				  "%s does not know the same nodes as %s: both must have the same "
+				  "peers in their fmove.conf, and each other",
 				  all->o.node, s->name);
 	if (!is_allowed(all, s->name))
 		return fm_err_set(err, -EACCES,
@@ -912,7 +922,8 @@ static int check_rules(const struct fm_togethers *all, const struct fm_stage_abo
 	if (!ref && fm_togethers_lack_volume(all, a))
 		ret = fm_err_set(err, -EAGAIN,
 				 "store \"%s\" of %s is on a volume that is not mounted: who may "
-				 "read it is not known", a->store, all->o.node);
+				 "read it is not known (fmove nvme status there says why)",
+				 a->store, all->o.node);
 	if (ref && !(ops->lets_peer && ops->lets_peer(ref->store, peer)))
 		ret = fm_err_set(err, -EACCES,
 				 "%s may not read store \"%s\" of %s; \"peer:%s\" in the store's "
@@ -1177,10 +1188,11 @@ void fm_together_look(const struct fm_together *t, unsigned n, struct fm_togethe
 int fm_togethers_may(const struct fm_togethers *all, const char *source, struct fm_err *err)
 {
 	if (strcmp(source, all->o.node) != 0 && !is_allowed(all, source))
-		return fm_err_set(err, -EACCES,
-				  "%s is not in staging.peers of this node's fmove.conf: nodes "
-				  "stage together with those that are named there",
-				  source);
+		return fm_err_set(
+			err, -EACCES,
+			"%s is not in staging.peers of this node's fmove.conf: nodes stage "
+			"together with those that are named there; add it, and restart fmoved",
+			source);
 	return 0;
 }
 

@@ -737,7 +737,9 @@ static int why(struct fm_together *t, int code)
 				  "there",
 				  t->source);
 	if (code == -ETIMEDOUT)
-		return fm_err_set(&t->err, code, "nothing came from %s, or from who has it",
+		return fm_err_set(&t->err, code,
+				  "nothing came from %s, or from who has it: fmove status says "
+				  "whether they are connected",
 				  source);
 	return fm_err_sys(&t->err, code, "stage %s", t->source);
 }
@@ -1038,8 +1040,10 @@ static int open_source(struct fm_together *t)
 	int ret = 0;
 
 	if (!s->ops->open_dir)
-		return fm_err_set(&t->work_err, -EOPNOTSUPP, "store %s has no directories",
-				  s->name);
+		return fm_err_set(
+			&t->work_err, -EOPNOTSUPP,
+			"store %s has no directories: stage from a store that has a directory",
+			s->name);
 	if (!t->is_listed && !is_by_seal(t))
 		ret = list_here(t);
 	if (ret == 0)
