@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+# saved.sh - guests that go on from where one like them was saved; sourced by `run`.
+# shellcheck shell=bash disable=SC2034,SC2154
+#
+# Three quarters of what an emulated processor does until a test begins is the same for every guest: the kernel finds its processor, its
+# memory, its buses. So the first guest of a kind (kernel, processors, memory) is stopped where `init` waits for the host's files, and saved in the
+# cache. QEMU saves no guest that has mounted these, nor one with an NVMe disk: disks and wires a guest gets when it goes on, as if somebody plugged
+# them in.
+#
+# Two guests that go on from one file must not draw the same keys and numbers: QEMU's vmgenid tells the kernel, which takes new entropy before
+# anything else runs (`init` looks at that). Their clock is set to that of the machine.
+#
+# A guest that comes back after its power was cut boots: one that goes on would have been up, by its own clock, since before the cut, and fmoved
+# goes by that where it tells what nobody can be at work on any more. All are booted where FMOVE_LAB_RESUME is no, for other processors and
+# accelerators, and where saving or going on fails.
+
+# Limits for what hangs.
+SAVE_S=900		# for a guest to boot
+ANSWER_S=300		# for QEMU to answer, also that a guest is written or read
+
+# answer G TEXT: wait for a line of guest G's monitor that has it, or for one that says what went wrong.
+answer() {
+	local g=$1 word=$2 line end=$((SECONDS + ANSWER_S))
+
+	while is_alive "$g" && ((SECONDS < end)); do
+		read -r -t 0.5 -u "${answers[g]}" line || continue
+		case $line in
+		*"$word"*)	return 0 ;;
+		*'"error"'*|*'"status": "failed"'*|*'"return": "'[!\"]*)
+			say "QEMU says: $line"
+			return 1 ;;
+		esac
+	done
+	say "no answer from QEMU"
+	return 1
+}
+
+# ask G COMMAND [ARGUMENTS]: as JSON has them.
+ask() {
+	echo "{\"execute\": \"$2\"${3:+, \"arguments\": {$3\}}}" >&"${monitors[$1]}"
+	answer "$1" '"return": {}'
+}
+
+# type_in G LINE: a line of QEMU's monitor for people, which has the same words for a device as its command line. Its answer is empty if all went well.
+type_in() {
+	echo "{\"execute\": \"human-monitor-command\", \"arguments\": {\"command-line\": \"$2\"}}" >&"${monitors[$1]}"
+	answer "$1" '"return": ""'
+}
+
+# Sets `saved`, the file from which guests with `base` go on; nothing if they are to boot.
+get_saved() {
+	local base hash lock
+
+	saved=''
+	[ "$arch" = amd64 ] && [ "${FMOVE_LAB_RESUME:-yes}" != no ] && [ -z "${FMOVE_LAB_ACCEL:-}" ] || return 0
+	set_machine
+	hash=$({ cat "$lab_dir/saved.sh"; stat -Lc '%s %Y' "$(command -v "$emulator")"; echo "$kernel $initrd ${base[*]} $(boot_line)"; } | sha256sum)
+	saved=$cache_dir/saved-${hash:0:16}
+	exec {lock}> "$cache_dir/lock.saved"
+	flock "$lock"
+	[ -s "$saved" ] || save || saved=''
+	exec {lock}>&-
+	[ -z "$saved" ] || touch "$saved"
+}
+
+# Guest 0, in a directory of its own.
+save() {
+	local at status=0
+
+	at=$(mktemp -d "$run_dir/save.XXXXXX")
+	say "booting a guest that others go on from"
+	cd "$at"
+	save_here || status=$?
+	[ $status = 0 ] || say "it could not be saved: guests boot"
+	[ -z "${pids[0]:-}" ] || kill -KILL "${pids[0]}" 2> /dev/null || true
+	wait
+	unset 'pids[0]'
+	cd "$run_dir"
+	rm -rf "$at"
+	return $status
+}
+
+save_here() {
+	local end=$((SECONDS + SAVE_S))
+
+	mkdir out
+	boots[0]=1
+	make_pipe tell.0
+	launch 0 -kernel "$kernel" -initrd "$initrd" -append "$(boot_line)" -chardev pipe,id=tell,path=tell.0 -serial chardev:tell
+	until grep -qa 'lab: init: waits' console.0 2> /dev/null; do
+		is_alive 0 && ((SECONDS < end)) || return
+		sleep 0.2
+	done
+	! kernel_trouble console.0 || return
+	ask 0 qmp_capabilities && ask 0 stop && ask 0 migrate-set-parameters '"max-bandwidth": 10000000000' &&
+		ask 0 migrate-set-capabilities '"capabilities": [{"capability": "events", "state": true}]' &&
+		ask 0 migrate '"uri": "exec:cat > state"' && answer 0 '"status": "completed"' || return
+	echo '{"execute": "quit"}' >&"${monitors[0]}"
+	wait "${pids[0]}" || true
+	[ -s state ] && mv state "$saved.new" && mv "$saved.new" "$saved"
+}
+
+# go_on G: guest $1 begins where the saved one stood, gets its `devices`, is told which one it is, and runs. Before it was loaded nothing may be
+# told: what the port had received would be forgotten.
+go_on() {
+	local g=$1 device
+
+	ln -sfn "$saved" saved
+	make_pipe "tell.$g"
+	launch "$g" "${arguments[@]}" -S -incoming defer -chardev "pipe,id=tell,path=tell.$g" -serial chardev:tell
+	ask "$g" qmp_capabilities && ask "$g" migrate-set-capabilities '"capabilities": [{"capability": "events", "state": true}]' &&
+		ask "$g" migrate-incoming '"uri": "exec:cat saved"' && answer "$g" '"status": "completed"' || return
+	for device in "${devices[@]}"; do
+		type_in "$g" "device_add $device" || return
+	done
+	echo "$g ${boots[g]}" 1<> "tell.$g.in" && ask "$g" cont
+}
