@@ -1,6 +1,5 @@
 # about: fmoved under its unit, as installed: RDMA, TLS, a user's put, what a user stages, a tree with owners, reload, stop; nothing that it uses is denied
 # guests: 1
-# cpus: 2
 # disks: 1 512M
 #
 # Goal:   what config/systemd/fmoved.service takes from fmoved is nothing that it uses, and it is taken. Without RDMA fmoved starts all the

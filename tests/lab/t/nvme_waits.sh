@@ -1,6 +1,5 @@
 # about: volumes under systemd: a boot with a volume that waits for a word, and a service that needs it
 # guests: 1
-# cpus: 2
 # disks: 1 128M
 #
 # Goal:   no boot waits for a volume that waits for the word of a node, and what needs the volume starts when it is mounted, however

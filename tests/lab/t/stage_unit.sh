@@ -1,6 +1,5 @@
 # about: a training unit starts when the dataset that it requires is staged and held, and does not when that fails
 # guests: 1
-# cpus: 2
 #
 # Goal:   the units of staging/examples: the data is there, whole and held, before the training begins, whatever comes up last; a restart
 #         of fmoved does not end it; behind it nothing is held; without the data it does not begin.
