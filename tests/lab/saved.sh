@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
 # Three quarters of what an emulated processor does until a test begins is the same for every guest: the kernel finds its processor, its
-# memory, its buses. So the first guest of a kind (kernel, processors, memory) is stopped where `init` waits for the host's files, and saved in the
+# memory, its buses. So the first guest of a kind (kernel, memory) is stopped where `init` waits for the host's files, and saved in the
 # cache. QEMU saves no guest that has mounted these, nor one with an NVMe disk: disks and wires a guest gets when it goes on, as if somebody plugged
 # them in.
 #
@@ -12,7 +12,8 @@
 #
 # A guest that comes back after its power was cut boots: one that goes on would have been up, by its own clock, since before the cut, and fmoved
 # goes by that where it tells what nobody can be at work on any more. All are booted where FMOVE_LAB_RESUME is no, for other processors and
-# accelerators, and where saving or going on fails.
+# accelerators, and where saving or going on fails; and with more than one processor: there are few, and it takes longer to save one than to boot
+# it.
 
 # Limits for what hangs.
 SAVE_S=900		# for a guest to boot
@@ -52,7 +53,7 @@ get_saved() {
 	local base hash lock
 
 	saved=''
-	[ "$arch" = amd64 ] && [ "${FMOVE_LAB_RESUME:-yes}" != no ] && [ -z "${FMOVE_LAB_ACCEL:-}" ] || return 0
+	[ "$arch" = amd64 ] && [ "$cpus" = 1 ] && [ "${FMOVE_LAB_RESUME:-yes}" != no ] && [ -z "${FMOVE_LAB_ACCEL:-}" ] || return 0
 	set_machine
 	hash=$({ cat "$lab_dir/saved.sh"; stat -Lc '%s %Y' "$(command -v "$emulator")"; echo "$kernel $initrd ${base[*]} $(boot_line)"; } | sha256sum)
 	saved=$cache_dir/saved-${hash:0:16}
