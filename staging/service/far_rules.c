@@ -251,12 +251,10 @@ static void resolve_done(struct fm_work *work)
  */
 static void take(struct word *w, struct fm_stage_named *said)
 {
-	static const char user_database;
-
 	w->said = said;
 	w->is_working = true;
 	w->work = (struct fm_work){ .run = resolve_run, .done = resolve_done,
-				    .who = fm_share_name(w->node), .may_await = &user_database };
+				    .who = fm_share_name(w->node), .may_await = fm_stage_rights_may_await() };
 	fm_worker_submit(w->all->o.worker, &w->work, w->all->o.loop);
 }
 

@@ -47,6 +47,13 @@ bool fm_stage_rights_is_user(uid_t uid)
 	return find_user(uid, &gid);
 }
 
+const void *fm_stage_rights_may_await(void)
+{
+	static const char user_database;
+
+	return &user_database;
+}
+
 static bool may_still(void *ctx, uid_t uid)
 {
 	const struct question *q = ctx;
@@ -371,6 +378,7 @@ void fm_stage_rights_asked(struct fm_stage_rights *r)
 
 void fm_stage_rights_free(struct fm_stage_rights *r)
 {
+	fm_stage_rights_asked(r);
 	free(r->first);
 	free(r->again);
 	r->first = r->again = NULL;

@@ -80,6 +80,9 @@ bool fm_stage_rights_wait(struct fm_engine *engine, const char *node, const char
 /* Whether the user database of this node has that user. Worker. */
 bool fm_stage_rights_is_user(uid_t uid);
 
+/* What such look-ups may wait for without end: for fm_work. */
+const void *fm_stage_rights_may_await(void);
+
 /*
  * The store refuses this user now, so the user may read no copy of that source any more. Worker.
  * is_far: it is another node's. That goes by this node, not by users, and so for all whom its rules
@@ -110,7 +113,7 @@ struct fm_stage_rights {
 void fm_stage_rights_look(struct fm_stage_rights *rights);
 void fm_stage_rights_run(struct fm_stage_rights *rights);
 void fm_stage_rights_asked(struct fm_stage_rights *rights);
-/* While no round is under way. */
+/* While no run() is under way; one whose asked() never came is forgotten here. */
 void fm_stage_rights_free(struct fm_stage_rights *rights);
 
 #endif

@@ -117,6 +117,8 @@ struct fm_stager {
 	struct fm_work upkeep_work;
 	bool is_in_upkeep;
 	struct fm_stage_rights rights;
+	struct fm_work rights_work;
+	bool is_asking_rights;
 	bool is_stopping;
 	atomic_bool is_cancelled;	/* the same, for the worker */
 };
@@ -1330,7 +1332,6 @@ static void upkeep_run(struct fm_work *work)
 {
 	struct fm_stager *s = fm_container_of(work, struct fm_stager, upkeep_work);
 
-	fm_stage_rights_run(&s->rights);
 	fm_cache_upkeep(s->cache);
 	fm_hub_sweep(s->hub);
 }
@@ -1345,10 +1346,38 @@ static void upkeep_done(struct fm_work *work)
 	struct fm_stager *s = fm_container_of(work, struct fm_stager, upkeep_work);
 
 	s->is_in_upkeep = false;
-	fm_stage_rights_asked(&s->rights);
 	if (!s->is_stopping)
 		arm_upkeep(s, UPKEEP_NS);
 	fm_engine_check_stopped(s->o.engine);
+}
+
+static void rights_run(struct fm_work *work)
+{
+	fm_stage_rights_run(&fm_container_of(work, struct fm_stager, rights_work)->rights);
+}
+
+static void rights_done(struct fm_work *work)
+{
+	struct fm_stager *s = fm_container_of(work, struct fm_stager, rights_work);
+
+	s->is_asking_rights = false;
+	fm_stage_rights_asked(&s->rights);
+}
+
+/*
+ * Apart from the upkeep: the user database may never answer, and a hold is to end with its process
+ * all the same. The engine does not wait for this either, as with far_rules.
+ */
+static void ask_rights(struct fm_stager *s)
+{
+	if (s->is_asking_rights)
+		return;
+	fm_stage_rights_look(&s->rights);
+	s->is_asking_rights = true;
+	s->rights_work = (struct fm_work){ .run = rights_run,
+					   .done = rights_done,
+					   .may_await = fm_stage_rights_may_await() };
+	fm_worker_submit(s->o.worker, &s->rights_work, s->o.loop);
 }
 
 static void upkeep_fire(struct fm_timer *timer)
@@ -1356,7 +1385,7 @@ static void upkeep_fire(struct fm_timer *timer)
 	struct fm_stager *s = fm_container_of(timer, struct fm_stager, upkeep);
 
 	fm_stage_runs_note(&s->runs);
-	fm_stage_rights_look(&s->rights);
+	ask_rights(s);
 	fm_far_rules_look(s->far_rules);
 	fm_keeper_look(s->keeper);
 	s->is_in_upkeep = true;

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Goal:   whom the rules of a store let read, by user, by group or all, may read the copy that somebody else staged, and nothing more; what a
 #         reload changes there changes it for them.
-# Method: two users and three groups that every system has, under rules of a store of this node. Then a store in which files have owners.
+# Method: two users and three groups that every system has, under rules of a store of this node. Then a store in which files have owners; and a
+#         pipe that nobody writes into for /etc/passwd.
 . "$(dirname "$0")/lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; };'
 need_nobody
@@ -80,4 +81,42 @@ await reads_not nobody games || bad "files have owners, and games reads a copy"
 ok as nobody games sh -c 'fmove stage s/set; :'
 reads nobody games || bad "nobody staged it, and cannot read it"
 reads_not daemon daemon || bad "files have owners, and daemon reads a copy that he did not stage"
+
+# A database of users that does not answer holds up who asks it, and not the rest: a hold still ends with its process, and so does the daemon.
+asks_users() {
+	local pid of
+	pid=$(cat "$dir/c/n1/pid")
+	read -ra of < <(cat "/proc/$pid/task"/*/children 2>/dev/null | tr '\n' ' ')
+	for of in "$pid" "${of[@]}"; do
+		grep -qs wait_for_partner "/proc/$of/task"/*/wchan && return
+	done
+	return 1
+}
+
+is_held() {
+	fmove datasets --json | grep -q "{\"pid\":$holder,"
+}
+
+is_free() {
+	! is_held
+}
+
+unshare -m true 2>/dev/null || skip "there are no mount namespaces here"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+unshare -m "$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start with users of its own"
+sleep 1000 &
+holder=$!
+ok fmove stage --hold-pid $holder s/set
+is_held || bad "a process holds it, and nobody says so: $(fmove datasets --json)"
+mkfifo silent
+nsenter -m -t "$(cat "$dir/c/n1/pid")" mount --bind "$PWD/silent" /etc/passwd || bad "no other users"
+mkdir "$dir/c/n1/more"
+sed -i "s|^stores = (|&{ name = \"more\"; directory = \"$dir/c/n1/more\"; }, |" "$dir/c/n1/fmove.conf"
+take_over 1
+await asks_users || bad "nobody asks which users there are"
+kill $holder
+await is_free || bad "a hold outlives its process: $(fmove datasets --json)"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+is_logged 'a look-up of a user or group, does not' "$dir/c/n1/log" || bad "n1 ended in another way: $(tail -n 20 "$dir/c/n1/log")"
+start_again n1
 exit
