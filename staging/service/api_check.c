@@ -315,7 +315,7 @@ static void check_done(struct fm_work *work)
 		.stager = c->stager, .source = c->source, .listing = c->listing,
 		.version = c->version, .is_file = c->is_file, .root = c->root, .who = c->who,
 		 .chunks = c->chunks, .count = c->chunk_count,
-		.is_stopped = &c->run.is_stopped,
+		.run = &c->run,
 	};
 
 	if (c->err.code < 0 || c->chunk_count == 0 ||

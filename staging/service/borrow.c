@@ -3,7 +3,6 @@
 #include "staging/service/borrow.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +14,11 @@
 #include "mover/base/log.h"
 #include "mover/base/ranges.h"
 #include "mover/base/worker.h"
-#include "mover/queue/queue.h"
 #include "staging/service/afar.h"
+#include "staging/service/check_runs.h"
 #include "staging/service/elsewhere.h"
 #include "staging/service/lent.h"
+#include "staging/service/mending_fetch.h"
 #include "staging/service/mending_opts.h"
 #include "staging/service/stager.h"
 
@@ -35,7 +35,7 @@ struct borrow {
 	struct fm_range range;
 	char path[FM_LENT_VERSION_LEN + 1 + FM_PATH_LEN_MAX + 1];
 	struct fm_work work;
-	struct fm_queue_watch watch;
+	struct fm_mending_fetch fetch;
 	struct fm_err err;		/* of the chunk at hand */
 	struct fm_err first;		/* of the node at hand: the first of its chunks' */
 	struct fm_err why;		/* what was tried */
@@ -127,34 +127,23 @@ static void written(struct fm_work *work)
 	end_chunk(b);
 }
 
-static void fetched(struct fm_queue_watch *watch, const struct fm_job_result *result)
+static void fetched(struct fm_mending_fetch *fetch, const struct fm_err *err)
 {
-	struct borrow *b = fm_container_of(watch, struct borrow, watch);
+	struct borrow *b = fm_container_of(fetch, struct borrow, fetch);
 
-	(void)fcntl(b->from, F_SETFL, 0);	/* the job's O_DIRECT is not for any length */
-	if (result->code < 0)
-		b->err = result->err;
+	b->err = *err;
 	submit(b, write_run, written);
 }
 
 static void fetch(struct borrow *b)
 {
-	static const struct fm_queue_events events = { .done = fetched };
-	const struct fm_queue_opts o = {
-		.job = { .node = node_of(b), .store = FM_LENT_STORE, .path = b->path,
-			 .path_len = strlen(b->path), .who = b->o.who, .ranges = &b->range,
-			 .range_count = 1, .timeout_ns = CHUNK_NS },
-		.end = FM_QUEUE_FD,
-		.fd = fcntl(b->from, F_DUPFD_CLOEXEC, 0),
-		.journal = -1,
-		.file = "",
-	};
-	int ret = o.fd < 0 ? fm_err_sys(&b->err, -errno, "fetch a chunk") : 0;
+	const struct fm_job_opts job = { .node = node_of(b), .store = FM_LENT_STORE,
+					 .path = b->path, .path_len = strlen(b->path),
+					 .ranges = &b->range, .range_count = 1,
+					 .timeout_ns = CHUNK_NS };
 
-	b->watch.events = &events;
-	if (ret == 0)
-		ret = fm_queue_submit(b->s->queue, &o, &b->watch, &b->err);
-	if (ret < 0)
+	b->fetch = (struct fm_mending_fetch){ .to = b->from, .done = fetched };
+	if (fm_mending_fetch_start(&b->fetch, &b->o, &job, &b->err) < 0)
 		submit(b, write_run, written);
 }
 
@@ -187,7 +176,7 @@ static void next_chunk(struct borrow *b)
 
 	while (b->at < b->o.count && b->o.chunks[b->at].is_mended)
 		b->at++;
-	if (b->at == b->o.count || atomic_load(b->o.is_stopped) || !may_go_on(b)) {
+	if (b->at == b->o.count || atomic_load(&b->o.run->is_stopped) || !may_go_on(b)) {
 		if (b->first.code < 0)
 			tried(b, node_of(b), b->first.text);
 		b->node++;
@@ -231,7 +220,7 @@ static void next_node(struct borrow *b)
 
 	fm_afar_put(b->hold);
 	b->hold = NULL;
-	if (!name || is_all_mended(b) || atomic_load(b->o.is_stopped)) {
+	if (!name || is_all_mended(b) || atomic_load(&b->o.run->is_stopped)) {
 		end(b);
 		return;
 	}

@@ -28,6 +28,7 @@ void fm_stage_check_run_begin(struct fm_stage_check_runs *runs, struct fm_stage_
 	run->runs = runs;
 	run->id = 0;
 	run->is_waiting = false;
+	run->halt = NULL;
 	atomic_store(&run->is_stopped, runs->is_stopping);
 	fm_list_append(&runs->all, &run->at);
 }
@@ -71,6 +72,8 @@ void fm_stage_check_run_stop(struct fm_stage_check_run *run)
 	atomic_store(&run->is_stopped, true);
 	if (run->is_waiting)
 		give_turn(run);
+	else if (run->halt)
+		run->halt(run->halt_ctx);
 }
 
 void fm_stage_check_run_end(struct fm_stage_check_run *run)

@@ -30,6 +30,9 @@ struct fm_stage_check_run {
 	bool is_waiting;		/* for another one of that dataset */
 	void (*turn)(struct fm_stage_check_run *run);
 	atomic_bool is_stopped;		/* the worker looks */
+	/* what is under way that a stop is to end; NULL: nothing, or it looks itself */
+	void (*halt)(void *ctx);
+	void *halt_ctx;
 };
 
 void fm_stage_check_runs_init(struct fm_stage_check_runs *runs, struct fm_engine *engine);

@@ -3,7 +3,6 @@
 #include "staging/service/mending.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +12,10 @@
 #include "mover/base/fault.h"
 #include "mover/base/worker.h"
 #include "mover/node/node.h"
-#include "mover/queue/queue.h"
 #include "staging/service/borrow.h"
+#include "staging/service/check_runs.h"
 #include "staging/service/hub.h"
+#include "staging/service/mending_fetch.h"
 #include "staging/service/mending_opts.h"
 #include "staging/service/stager.h"
 
@@ -23,7 +23,7 @@ struct mending {
 	struct fm_mending_opts o;
 	const struct fm_stager_opts *s;
 	struct fm_work work;
-	struct fm_queue_watch watch;
+	struct fm_mending_fetch fetch;
 	struct fm_store_ref *store;	/* of this node; NULL: another node's */
 	char node[65], name[65];	/* of the store */
 	char base[FM_CACHE_SOURCE_MAX + 1];
@@ -72,7 +72,7 @@ static void mend_run(struct fm_work *work)
 {
 	struct mending *m = fm_container_of(work, struct mending, work);
 
-	for (unsigned n = m->at; is_of_file(m, n) && !atomic_load(m->o.is_stopped); n++) {
+	for (unsigned n = m->at; is_of_file(m, n) && !atomic_load(&m->o.run->is_stopped); n++) {
 		struct fm_mending_chunk *c = &m->o.chunks[n];
 		int ret = fm_stage_mend(m->o.root, c->path, m->from, c->bad.offset, &c->bad);
 
@@ -125,33 +125,22 @@ static void not_fetched(struct fm_work *work)
 	(void)close(fm_container_of(work, struct mending, work)->from);
 }
 
-static void fetched(struct fm_queue_watch *watch, const struct fm_job_result *result)
+static void fetched(struct fm_mending_fetch *fetch, const struct fm_err *err)
 {
-	struct mending *m = fm_container_of(watch, struct mending, watch);
+	struct mending *m = fm_container_of(fetch, struct mending, fetch);
 
-	(void)fcntl(m->from, F_SETFL, 0);	/* the job's O_DIRECT is not for any length */
-	m->err = result->err;
+	m->err = *err;
 	note_refusal(m);
-	submit(m, result->code < 0 ? not_fetched : mend_run, mended);
+	submit(m, err->code < 0 ? not_fetched : mend_run, mended);
 }
 
 static void fetch(struct mending *m)
 {
-	static const struct fm_queue_events events = { .done = fetched };
-	const struct fm_queue_opts o = {
-		.job = { .node = m->node, .store = m->name, .path = m->path,
-			 .path_len = strlen(m->path), .who = m->o.who },
-		.end = FM_QUEUE_FD,
-		.fd = fcntl(m->from, F_DUPFD_CLOEXEC, 0),
-		.journal = -1,
-		.file = "",
-	};
-	int ret = o.fd < 0 ? fm_err_sys(&m->err, -errno, "fetch %.300s", m->path) : 0;
+	const struct fm_job_opts job = { .node = m->node, .store = m->name, .path = m->path,
+					 .path_len = strlen(m->path) };
 
-	m->watch.events = &events;
-	if (ret == 0)
-		ret = fm_queue_submit(m->s->queue, &o, &m->watch, &m->err);
-	if (ret < 0)
+	m->fetch = (struct fm_mending_fetch){ .to = m->from, .done = fetched };
+	if (fm_mending_fetch_start(&m->fetch, &m->o, &job, &m->err) < 0)
 		submit(m, not_fetched, mended);
 }
 
@@ -211,7 +200,7 @@ static void borrow(struct mending *m)
 {
 	struct fm_err err;
 
-	if (m->why.code == 0 || atomic_load(m->o.is_stopped))
+	if (m->why.code == 0 || atomic_load(&m->o.run->is_stopped))
 		end(m);
 	else if (may_borrow(m, &err) < 0)
 		borrowed(m, &err);
@@ -225,7 +214,7 @@ static void next(struct mending *m)
 {
 	const char *path;
 
-	if (m->at == m->o.count || !m->has_source || atomic_load(m->o.is_stopped)) {
+	if (m->at == m->o.count || !m->has_source || atomic_load(&m->o.run->is_stopped)) {
 		borrow(m);
 		return;
 	}

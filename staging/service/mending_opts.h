@@ -6,7 +6,6 @@
 #ifndef FM_STAGE_MENDING_OPTS_H
 #define FM_STAGE_MENDING_OPTS_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,6 +14,7 @@
 #include "staging/mend.h"
 
 struct fm_err;
+struct fm_stage_check_run;
 struct fm_stager;
 
 struct fm_mending_chunk {
@@ -34,7 +34,7 @@ struct fm_mending_opts {
 	struct fm_who who;
 	struct fm_mending_chunk *chunks;	/* those of a file one behind the other */
 	unsigned count;
-	const atomic_bool *is_stopped;
+	struct fm_stage_check_run *run;		/* that it is for, and ends with */
 };
 
 /* A file without a name in the cache's directory, for so many bytes, for which room is made.

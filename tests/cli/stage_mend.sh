@@ -49,6 +49,22 @@ cmp "$(store 2)/set/d/large" "$data/d/large" || bad "two at once: it is not mend
 [ "$(stat -c '%a %y' "$data/d/large")" = "$before" ] || bad "two at once: $(stat "$data/d/large"), it was $before"
 [ -z "$(find "$dir/c/n1/cache" -name '*.part*')" ] || bad "something stays: $(find "$dir/c/n1/cache")"
 
+# What a check fetches ends with the one who asked for it: the next one does not wait for the rest of the file.
+random 60000000 "$(store 2)/long"
+data=$(fmove stage --as long n2:s/long 2>err) || bad "stage: $(cat err)"
+spoil "$data" 10
+slow 2
+fmove datasets check long >out.long 2>&1 &
+is_fetching() {
+	fmove status --json | grep -q '"state":"copying"'
+}
+await is_fetching || bad "nothing is fetched: $(fmove status; cat out.long)"
+kill $!
+is_logged 'get of n2:s for n1 ended: .*the check was ended' "$dir/c/n1/log" || bad "the fetch goes on: $(fmove status)"
+fast 2
+ok fmove datasets check long
+cmp "$(store 2)/long" "$data" || bad "it is not mended after a check that was ended"
+
 # A blob of a hub.
 commit=$(sha1sum <<<one | cut -c 1-40)
 hub=$(store 2)/models--org--m

@@ -85,6 +85,33 @@ static void test_stopped(void)
 	CU_ASSERT_TRUE(are(1, 1, 1, 0));
 }
 
+static void count_halt(void *ctx)
+{
+	++*(unsigned *)ctx;
+}
+
+/* What is under way is told, once for each stop; what has ended or only waits is not. */
+static void test_halts(void)
+{
+	unsigned halts = 0;
+
+	begin();
+	enter(0, 7);
+	enter(1, 7);
+	for (unsigned i = 0; i < 2; i++) {
+		run[i].halt = count_halt;
+		run[i].halt_ctx = &halts;
+	}
+	fm_stage_check_run_stop(&run[1]);
+	CU_ASSERT_EQUAL(halts, 0);
+	fm_stage_check_run_stop(&run[0]);
+	CU_ASSERT_EQUAL(halts, 1);
+	run[0].halt = NULL;
+	fm_stage_check_run_stop(&run[0]);
+	CU_ASSERT_EQUAL(halts, 1);
+	end_all();
+}
+
 static void test_node_stops(void)
 {
 	begin();
@@ -101,6 +128,7 @@ static void test_node_stops(void)
 static const struct fm_test tests[] = {
 	{ "checks of one dataset come one after the other", test_one_after_the_other },
 	{ "one that is stopped waits for nobody", test_stopped },
+	{ "what is under way is told of a stop", test_halts },
 	{ "none waits when the node stops", test_node_stops },
 };
 
