@@ -254,7 +254,8 @@ static void take(struct word *w, struct fm_stage_named *said)
 	w->said = said;
 	w->is_working = true;
 	w->work = (struct fm_work){ .run = resolve_run, .done = resolve_done,
-				    .who = fm_share_name(w->node), .may_await = fm_stage_rights_may_await() };
+				    .who = fm_share_name(w->node),
+				    .may_await = fm_stage_rights_may_await() };
 	fm_worker_submit(w->all->o.worker, &w->work, w->all->o.loop);
 }
 
