@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,6 +50,23 @@ int fm_hub_dir_enter(int parent, const char *name)
 void fm_hub_dir_clear(int repository)
 {
 	(void)unlinkat(repository, FM_HUB_NEW, 0);
+}
+
+int fm_hub_dir_write(int repository, const char *text, mode_t mode)
+{
+	int fd, ret;
+
+	fm_hub_dir_clear(repository);
+	fd = fm_call(openat(repository, FM_HUB_NEW, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+	if (fd < 0)
+		return fd;
+	ret = FM_FAULT("hub.write") ? -ENOSPC : fm_call_write_all(fd, text, strlen(text), 0);
+	if (ret == 0)
+		ret = fm_call(fchmod(fd, mode));
+	if (ret == 0)
+		ret = fm_call(fsync(fd));
+	(void)close(fd);	/* synced */
+	return ret;
 }
 
 int fm_hub_dir_name(int repository, int dir, const char *name)

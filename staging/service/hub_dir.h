@@ -8,6 +8,8 @@
 #ifndef FM_STAGE_HUB_DIR_H
 #define FM_STAGE_HUB_DIR_H
 
+#include <sys/types.h>
+
 #define FM_HUB_NEW ".new"	/* in a repository's directory: what gets its name next */
 
 /* A descriptor, the caller's; no link is followed. */
@@ -21,6 +23,9 @@ int fm_hub_dir_enter(int parent, const char *name);
 
 /* Removes what a crash may have left at FM_HUB_NEW. */
 void fm_hub_dir_clear(int repository);
+
+/* Makes a file FM_HUB_NEW of that text, in the place of such a one, and syncs it. */
+int fm_hub_dir_write(int repository, const char *text, mode_t mode);
 
 /* Gives FM_HUB_NEW of the repository a name in dir, in the place of what is there, and syncs it. */
 int fm_hub_dir_name(int repository, int dir, const char *name);

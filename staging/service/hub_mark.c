@@ -74,21 +74,6 @@ int fm_hub_mark_read(int home, const char *repository, char from[static FM_HUB_M
 	return 0;
 }
 
-static int write_new(int marks, const char *text)
-{
-	int fd, ret;
-
-	fm_hub_dir_clear(marks);
-	fd = fm_call(openat(marks, FM_HUB_NEW, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-	if (fd < 0)
-		return fd;
-	ret = FM_FAULT("hub.mark") ? -ENOSPC : fm_call_write_all(fd, text, strlen(text), 0);
-	if (ret == 0)
-		ret = fm_call(fsync(fd));
-	(void)close(fd);	/* synced */
-	return ret;
-}
-
 int fm_hub_mark_write(int home, const char *repository, const char *from, bool is_asked)
 {
 	char text[TEXT_MAX + 1];
@@ -98,7 +83,7 @@ int fm_hub_mark_write(int home, const char *repository, const char *from, bool i
 		return marks;
 	(void)snprintf(text, sizeof(text), FORMAT "%s\n%s", from[0] ? from : SEVERAL,
 		       from[0] && is_asked ? ASKED : "");
-	ret = write_new(marks, text);
+	ret = fm_hub_dir_write(marks, text, 0644);
 	if (ret == 0)
 		ret = fm_hub_dir_name(marks, marks, repository);
 	(void)close(marks);	/* synced */

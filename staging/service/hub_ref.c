@@ -11,7 +11,6 @@
 
 #include "mover/base/call.h"
 #include "mover/base/err.h"
-#include "mover/base/fault.h"
 #include "mover/base/hub_name.h"
 #include "mover/store/hub.h"
 #include "staging/service/hub_dir.h"
@@ -167,23 +166,6 @@ int fm_hub_ref_check(int repository, const char *revision, const char *commit,
 
 /* ---- what appears ---- */
 
-static int write_ref(int repository, int dir, const char *name, const char *commit, mode_t mode)
-{
-	int fd, ret;
-
-	fm_hub_dir_clear(repository);
-	fd = fm_call(openat(repository, FM_HUB_NEW, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-	if (fd < 0)
-		return fd;
-	ret = FM_FAULT("hub.ref") ? -ENOSPC : fm_call_write_all(fd, commit, strlen(commit), 0);
-	if (ret == 0)
-		ret = fm_call(fchmod(fd, mode));
-	if (ret == 0)
-		ret = fm_call(fsync(fd));
-	(void)close(fd);	/* synced */
-	return ret < 0 ? ret : fm_hub_dir_name(repository, dir, name);
-}
-
 /* What a user here has asked for stays his, though another node moves it. */
 static mode_t mode_of(int dir, const char *name, bool is_for_another)
 {
@@ -243,8 +225,9 @@ int fm_hub_ref_make(int repository, const char *revision, const char *commit, bo
 	if (!is_for_another)
 		fm_hub_dir_each(dir, revision, drop_others, gone);
 	(void)unlinkat(dir, revision, AT_REMOVEDIR);	/* if nothing is left in it */
-	ret = write_ref(repository, dir, revision, commit,
-			mode_of(dir, revision, is_for_another));
+	ret = fm_hub_dir_write(repository, commit, mode_of(dir, revision, is_for_another));
+	if (ret == 0)
+		ret = fm_hub_dir_name(repository, dir, revision);
 	(void)close(dir);	/* synced */
 	return ret;
 }

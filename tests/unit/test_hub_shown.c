@@ -563,7 +563,7 @@ static void test_mark_not_written(void)
 	theirs = bring("b", X, BLOB);
 	ours = bring("t", Y, OTHER_BLOB);
 	CU_ASSERT_EQUAL(show_for_another(theirs, "main"), 0);
-	fm_fault_arm("hub.mark", 1);
+	fm_fault_arm("hub.write", 1);
 	CU_ASSERT_EQUAL(show_here(ours, "main"), -ENOSPC);
 	CU_ASSERT_TRUE(fm_fault_fired());
 	fm_fault_arm(NULL, 0);
