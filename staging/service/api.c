@@ -161,7 +161,7 @@ static void check_kept(struct fm_together_node *n, const struct fm_stage_result 
 	if (code == 0)
 		return;
 	if (n->is_here)
-		(void)snprintf(why, UNKEPT_MAX, "%s", text);
+		(void)snprintf(why, UNKEPT_MAX, "%.*s", (int)UNKEPT_MAX - 1, text);
 	else
 		(void)snprintf(why, UNKEPT_MAX, "it is there, but not %s: %.*s", what,
 			       (int)UNKEPT_WHY, text);
