@@ -1227,16 +1227,19 @@ static bool read_scratch(int scratch, uint32_t extent, uint32_t *crc)
 static bool read_again(struct fm_together *t, uint32_t extent, uint32_t *crc)
 {
 	struct fm_landed *b;
-	bool is_it;
+	uint32_t is_there;
+	int ret;
 
 	if (!read_scratch(t->scratch, extent, crc))
 		return false;
 	b = fm_landed_new(t->sizes[extent]);
-	is_it = b && fm_stage_extent_read(t->draft, t->disk, extent, b->at) == 0 &&
-		fm_crc32c(0, b->at, b->len) == *crc &&
-		(t->is_manifest || fm_stage_extent_fill(t->draft, extent, b->at, crc) == 0);
+	ret = b ? fm_stage_extent_read(t->draft, t->disk, extent, b->at) : -ENOMEM;
+	if (ret == 0 && t->is_manifest)
+		is_there = fm_crc32c(0, b->at, b->len);
+	else if (ret == 0)	/* of other bytes, too: then it comes again, and so does this */
+		ret = fm_stage_extent_fill(t->draft, extent, b->at, &is_there);
 	fm_landed_put(b);
-	return is_it;
+	return ret == 0 && is_there == *crc;
 }
 
 /* A dataset may have two names that differ in case only. Nothing would show that one was lost. */
