@@ -67,7 +67,7 @@ void fm_stage_chunk_buf_free(uint8_t *buf)
 	fm_budget_give(FM_STAGE_CHUNK);
 }
 
-static bool is_zero(const uint8_t *at, size_t len)
+bool fm_stage_is_zero(const uint8_t *at, size_t len)
 {
 	return at[0] == 0 && memcmp(at, at + 1, len - 1) == 0;
 }
@@ -79,7 +79,7 @@ static uint64_t zeros_of(const uint8_t *buf, uint32_t len)
 	for (uint32_t at = 0; at < len; at += FM_STAGE_GRANULE) {
 		uint32_t n = len - at < FM_STAGE_GRANULE ? len - at : FM_STAGE_GRANULE;
 
-		if (is_zero(buf + at, n))
+		if (fm_stage_is_zero(buf + at, n))
 			zeros |= UINT64_C(1) << (at / FM_STAGE_GRANULE);
 	}
 	return zeros;

@@ -37,6 +37,9 @@ void fm_stage_chunk_buf_free(uint8_t *buf);	/* NULL is allowed */
 int fm_stage_chunk_read(const struct fm_reading *r, uint64_t n, uint8_t *buf,
 			struct fm_stage_chunk *out);
 
+/* Whether these bytes, one at least, are all zero. */
+bool fm_stage_is_zero(const uint8_t *at, size_t len);
+
 /* What a manifest says of these bytes of one: at least one of them, FM_STAGE_CHUNK at most. */
 struct fm_stage_chunk fm_stage_chunk_of(const uint8_t *buf, uint32_t len);
 

@@ -241,11 +241,6 @@ int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf)
 
 /* ---- writing ---- */
 
-static bool is_zero(const uint8_t *at, size_t len)
-{
-	return at[0] == 0 && memcmp(at, at + 1, len - 1) == 0;
-}
-
 static int write_zeros(int fd, const uint8_t *at, size_t len, uint64_t offset)
 {
 	int ret = fm_call(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
@@ -264,12 +259,12 @@ static int write_runs(int fd, const struct piece *p, const uint8_t *at)
 	int ret = 0;
 
 	for (uint64_t from = 0, to; ret == 0 && from < p->len; from = to) {
-		bool are_zeros = is_zero(at + from, granule_at(p, from));
+		bool are_zeros = fm_stage_is_zero(at + from, granule_at(p, from));
 
 		to = from;
 		do
 			to += granule_at(p, to);
-		while (to < p->len && is_zero(at + to, granule_at(p, to)) == are_zeros);
+		while (to < p->len && fm_stage_is_zero(at + to, granule_at(p, to)) == are_zeros);
 		ret = are_zeros ? write_zeros(fd, at + from, to - from, p->offset + from)
 				: fm_stage_write_direct(fd, at + from, to - from, p->offset + from);
 	}
