@@ -383,7 +383,8 @@ static int start_stage_own(struct fm_api_task *t, const struct fm_api_call *call
 			   struct fm_err *err)
 {
 	const struct fm_api_request *a = call->ask;
-	const struct fm_own_ask_opts o = { .path = a->path, .revision = a->to, .name = a->name,
+	char job[FM_QUEUE_ID_LEN + 1];
+	const struct fm_own_ask_opts o = { .job = job, .path = a->path, .revision = a->to, .name = a->name,
 					   .who = t->owner->who, .pid = (pid_t)a->pid,
 					   .is_pinned = a->is_pinned, .fds = call->fds,
 					   .holder = call->holder };
@@ -392,10 +393,11 @@ static int start_stage_own(struct fm_api_task *t, const struct fm_api_call *call
 	int ret = fm_stage_api_stager(call->tasks, &s, err);
 
 	_Static_assert(FM_OWN_FDS <= FM_API_FDS_MAX, "all descriptors come with one message");
+	fm_queue_make_id(call->tasks->queue, job);
 	if (ret == 0)
 		ret = fm_own_ask(s, &o, hub_staged, t, &ask, err);
 	if (ret == 0)
-		begin_work(t, ask, forget_own_ask);
+		begin_work(t, ask, forget_own_ask, job);
 	return ret;
 }
 

@@ -18,6 +18,7 @@
 #include "staging/service/served.h"
 
 struct fm_own_ask {
+	char job[FM_WIRE_JOB_LEN + 1];
 	struct fm_list at;		/* of fm_stager_hub_asks(): the engine waits for it */
 	struct fm_stager *s;
 	struct fm_hub_name name;	/* its revision is a commit */
@@ -65,7 +66,7 @@ static void staged(void *ctx, const struct fm_stage_result *result)
 static int stage(struct fm_own_ask *o, struct fm_err *err)
 {
 	char path[FM_HUB_DIR_MAX + FM_HUB_COMMIT_LEN + 2];
-	struct fm_stage_request r = { .node = "", .store = "", .path = path, .name = o->dataset,
+	struct fm_stage_request r = { .job = o->job, .node = "", .store = "", .path = path, .name = o->dataset,
 				      .who = o->who, .pid = o->pid, .is_pinned = o->is_pinned,
 				      .is_hub = true, .list = o->list, .copy = o->copy,
 				      .revision = o->revision };
@@ -94,8 +95,10 @@ static void make_done(struct fm_work *work)
 
 	if (failed.err.code == 0)
 		(void)stage(o, &failed.err);
-	if (failed.err.code < 0)
+	if (failed.err.code < 0) {
+		fm_stager_log_failed(o->s, o->job, o->dataset, &failed.err);
 		end(o, &failed);
+	}
 }
 
 /* ---- from outside ---- */
@@ -131,6 +134,7 @@ int fm_own_ask(struct fm_stager *s, const struct fm_own_ask_opts *opts,
 	o->is_pinned = opts->is_pinned;
 	o->done = done;
 	o->ctx = ctx;
+	(void)snprintf(o->job, sizeof(o->job), "%s", opts->job);
 	(void)snprintf(o->revision, sizeof(o->revision), "%s", opts->revision);
 	(void)snprintf(o->dataset, sizeof(o->dataset), "%s",
 		       opts->name[0] ? opts->name : name.dir);
@@ -138,7 +142,7 @@ int fm_own_ask(struct fm_stager *s, const struct fm_own_ask_opts *opts,
 	for (unsigned i = 0; i < FM_OWN_FDS; i++)
 		opts->fds[i] = -1;
 	o->holder = fm_holder_ref(opts->holder);
-	o->work = (struct fm_work){ .run = make_run, .done = make_done };
+	o->work = (struct fm_work){ .run = make_run, .done = make_done, .job = o->job };
 	fm_list_append(fm_stager_hub_asks(s), &o->at);
 	fm_holder_work(o->holder, &o->work);
 	*out = o;
@@ -161,7 +165,7 @@ void fm_own_ask_forget(struct fm_own_ask *o)
 
 void fm_own_ask_look(const struct fm_own_ask *o, struct fm_stage_progress *out)
 {
-	*out = (struct fm_stage_progress){ .phase = "listing" };
+	*out = (struct fm_stage_progress){ .phase = "listing", .job = o->job };
 	if (o->ask)
 		fm_stage_ask_look(o->ask, out);
 }

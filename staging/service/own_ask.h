@@ -22,6 +22,7 @@ struct fm_own_ask;
 #define FM_OWN_FDS     (2 * (1 + FM_OWN_SOCKETS))
 
 struct fm_own_ask_opts {
+	const char *job;		/* an id, as of struct fm_stage_request; not NULL */
 	const char *path;		/* KIND--ORG--NAME@COMMIT */
 	const char *revision;		/* by which he asked for it */
 	const char *name;		/* of the dataset; "": KIND--ORG--NAME */
