@@ -7,12 +7,41 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+
+#define LOCK_TRIES	200u		/* 2 s in all */
+#define LOCK_EVERY_NS	10000000L
+
+/*
+ * Of two daemons that start at once, one would find the other's socket dead that does not listen
+ * yet, and put its own in the place. So the directory is locked until it listens; the descriptor.
+ * Negative: no lock. Somebody else may hold one there, or the file system has none: the start goes
+ * on without.
+ */
+static int lock_directory(const char *path)
+{
+	const struct timespec pause = { .tv_nsec = LOCK_EVERY_NS };
+	const char *slash = strrchr(path, '/');
+	char directory[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	int fd;
+
+	(void)snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path + 1) : 1,
+		       slash ? path : ".");
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (unsigned i = 0; fd >= 0 && i < LOCK_TRIES; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			break;
+		(void)nanosleep(&pause, NULL);
+	}
+	return fd;
+}
 
 /*
  * Whether nobody listens there any more. A listener of another type says that it is one, and is not
@@ -77,22 +106,11 @@ static int set_access(const struct fm_socket_file *file)
 	return ret;
 }
 
-int fm_socket_file_listen(int fd, const struct fm_socket_file *file, struct sockaddr_un *address,
-			  struct fm_err *err)
+static int serve(int fd, const struct fm_socket_file *file, const struct sockaddr_un *address,
+		 struct fm_err *err)
 {
-	size_t len = strlen(file->path);
-	int ret;
+	int ret = bind_to(fd, address, file->daemon, err);
 
-	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	if (len == 0 || len >= sizeof(address->sun_path))
-		return fm_err_set(err, -ENAMETOOLONG,
-				  "socket %s: a path of 1 to %zu bytes is needed", file->path,
-				  sizeof(address->sun_path) - 1);
-	memcpy(address->sun_path, file->path, len + 1);
-	/* bind() gives the file the mode of the descriptor: nobody gets in before owner and mode
-	 * are right. */
-	ret = fchmod(fd, 0) < 0 ? fm_err_sys(err, -errno, "socket %s: set its mode", file->path)
-				: bind_to(fd, address, file->daemon, err);
 	if (ret < 0)
 		return ret;
 	ret = FM_FAULT("packet.listen") ? -EIO : set_access(file);
@@ -103,5 +121,28 @@ int fm_socket_file_listen(int fd, const struct fm_socket_file *file, struct sock
 		ret = fm_err_sys(err, ret, "socket %s: set its group and mode, listen",
 				 file->path);
 	}
+	return ret;
+}
+
+int fm_socket_file_listen(int fd, const struct fm_socket_file *file, struct sockaddr_un *address,
+			  struct fm_err *err)
+{
+	size_t len = strlen(file->path);
+	int ret, lock;
+
+	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (len == 0 || len >= sizeof(address->sun_path))
+		return fm_err_set(err, -ENAMETOOLONG,
+				  "socket %s: a path of 1 to %zu bytes is needed", file->path,
+				  sizeof(address->sun_path) - 1);
+	memcpy(address->sun_path, file->path, len + 1);
+	/* bind() gives the file the mode of the descriptor: nobody gets in before owner and mode
+	 * are right. */
+	if (fchmod(fd, 0) < 0)
+		return fm_err_sys(err, -errno, "socket %s: set its mode", file->path);
+	lock = lock_directory(file->path);
+	ret = serve(fd, file, address, err);
+	if (lock >= 0)
+		(void)close(lock);	/* which unlocks */
 	return ret;
 }

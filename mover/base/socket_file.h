@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * socket_file - the file of a UNIX socket that a daemon listens at: nobody gets in before its owner
- * and mode are right, and what a dead daemon left there is replaced, nothing else. Any thread.
+ * and mode are right, and what a dead daemon left there is replaced, nothing else. Of two daemons
+ * that start at once, one serves it and the other hears so. Any thread; it may take two seconds
+ * where somebody else locks the directory.
  */
 #ifndef FM_BASE_SOCKET_FILE_H
 #define FM_BASE_SOCKET_FILE_H
