@@ -384,7 +384,8 @@ static int start_stage_own(struct fm_api_task *t, const struct fm_api_call *call
 {
 	const struct fm_api_request *a = call->ask;
 	char job[FM_QUEUE_ID_LEN + 1];
-	const struct fm_own_ask_opts o = { .job = job, .path = a->path, .revision = a->to, .name = a->name,
+	const struct fm_own_ask_opts o = { .job = job, .path = a->path, .revision = a->to,
+					   .name = a->name,
 					   .who = t->owner->who, .pid = (pid_t)a->pid,
 					   .is_pinned = a->is_pinned, .fds = call->fds,
 					   .holder = call->holder };

@@ -66,8 +66,9 @@ static void staged(void *ctx, const struct fm_stage_result *result)
 static int stage(struct fm_own_ask *o, struct fm_err *err)
 {
 	char path[FM_HUB_DIR_MAX + FM_HUB_COMMIT_LEN + 2];
-	struct fm_stage_request r = { .job = o->job, .node = "", .store = "", .path = path, .name = o->dataset,
-				      .who = o->who, .pid = o->pid, .is_pinned = o->is_pinned,
+	struct fm_stage_request r = { .job = o->job, .node = "", .store = "", .path = path,
+				      .name = o->dataset, .who = o->who, .pid = o->pid,
+				      .is_pinned = o->is_pinned,
 				      .is_hub = true, .list = o->list, .copy = o->copy,
 				      .revision = o->revision };
 
