@@ -19,28 +19,54 @@
 #define LOCK_TRIES	200u		/* 2 s in all */
 #define LOCK_EVERY_NS	10000000L
 
+/* One try: the descriptor; -EAGAIN: another one has it just now, or has removed the file since. */
+static int try_lock(const char *name)
+{
+	int fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	struct stat st;
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		ret = -errno;
+	else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0)
+		ret = -EPERM;
+	else if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		ret = -errno;	/* EWOULDBLOCK is EAGAIN */
+	else if (fstat(fd, &st) < 0 || st.st_nlink == 0)
+		ret = -EAGAIN;
+	else
+		return fd;
+	(void)close(fd);	/* nothing was written */
+	return ret;
+}
+
 /*
  * Of two daemons that start at once, one would find the other's socket dead that does not listen
- * yet, and put its own in the place. So the directory is locked until it listens; the descriptor.
- * Negative: no lock. Somebody else may hold one there, or the file system has none: the start goes
- * on without.
+ * yet, and put its own in the place. So a file beside the socket is locked until it listens: one
+ * that nobody but this user can open, or anybody could keep the socket from being served. Negative:
+ * no lock, since somebody put another file there or the file system has none, and it goes on
+ * without.
  */
-static int lock_directory(const char *path)
+static int lock_file(const char *name)
 {
 	const struct timespec pause = { .tv_nsec = LOCK_EVERY_NS };
-	const char *slash = strrchr(path, '/');
-	char directory[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	int fd;
+	int fd = try_lock(name);
 
-	(void)snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path + 1) : 1,
-		       slash ? path : ".");
-	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (unsigned i = 0; fd >= 0 && i < LOCK_TRIES; i++) {
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-			break;
+	for (unsigned i = 0; fd == -EAGAIN && i < LOCK_TRIES; i++) {
 		(void)nanosleep(&pause, NULL);
+		fd = try_lock(name);
 	}
 	return fd;
+}
+
+static void unlock_file(const char *name, int fd)
+{
+	if (fd < 0)
+		return;
+	(void)unlink(name);	/* one that stays is used by the next */
+	(void)close(fd);	/* which unlocks */
 }
 
 /*
@@ -127,6 +153,7 @@ static int serve(int fd, const struct fm_socket_file *file, const struct sockadd
 int fm_socket_file_listen(int fd, const struct fm_socket_file *file, struct sockaddr_un *address,
 			  struct fm_err *err)
 {
+	char name[sizeof(address->sun_path) + sizeof(".lock")];
 	size_t len = strlen(file->path);
 	int ret, lock;
 
@@ -140,9 +167,9 @@ int fm_socket_file_listen(int fd, const struct fm_socket_file *file, struct sock
 	 * are right. */
 	if (fchmod(fd, 0) < 0)
 		return fm_err_sys(err, -errno, "socket %s: set its mode", file->path);
-	lock = lock_directory(file->path);
+	(void)snprintf(name, sizeof(name), "%s.lock", file->path);
+	lock = lock_file(name);
 	ret = serve(fd, file, address, err);
-	if (lock >= 0)
-		(void)close(lock);	/* which unlocks */
+	unlock_file(name, lock);
 	return ret;
 }

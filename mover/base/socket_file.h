@@ -2,8 +2,9 @@
 /*
  * socket_file - the file of a UNIX socket that a daemon listens at: nobody gets in before its owner
  * and mode are right, and what a dead daemon left there is replaced, nothing else. Of two daemons
- * that start at once, one serves it and the other hears so. Any thread; it may take two seconds
- * where somebody else locks the directory.
+ * that start at once as the same user, one serves it and the other hears so: beside it lies
+ * PATH.lock meanwhile. Where somebody else put a file of that name, nobody waits for it. Any
+ * thread.
  */
 #ifndef FM_BASE_SOCKET_FILE_H
 #define FM_BASE_SOCKET_FILE_H

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@
 #include "mover/base/socket_file.h"
 
 static char directory[] = "/tmp/fm-socket.XXXXXX";
-static char path[64];
+static char path[64], lock_path[70];
 
 static int new_socket(void)
 {
@@ -79,7 +80,7 @@ static void test_at_once(void)
 {
 	const struct timespec while_ns = { .tv_nsec = 50000000 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = new_socket(), ret = 0;
+	int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), fd = new_socket(), ret = 0;
 	pthread_t other;
 
 	CU_ASSERT_EQUAL_FATAL(flock(lock, LOCK_EX), 0);
@@ -88,6 +89,7 @@ static void test_at_once(void)
 	CU_ASSERT_EQUAL_FATAL(pthread_create(&other, NULL, serve_too, &ret), 0);
 	(void)nanosleep(&while_ns, NULL);
 	CU_ASSERT_EQUAL(listen(fd, 1), 0);
+	(void)unlink(lock_path);
 	(void)close(lock);
 	(void)pthread_join(other, NULL);
 	CU_ASSERT_EQUAL(ret, -EADDRINUSE);
@@ -96,15 +98,27 @@ static void test_at_once(void)
 	(void)unlink(path);
 }
 
-/* Who locks the directory without end keeps nobody from serving. */
-static void test_locked(void)
+/* Who locks what others can open, or puts something else in the lock's place, keeps nobody from
+ * serving, and nothing of his is changed. */
+static void test_of_others(void)
 {
 	int lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = new_socket();
+	int open_to_all = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
 	CU_ASSERT_EQUAL_FATAL(flock(lock, LOCK_EX), 0);
+	CU_ASSERT_EQUAL_FATAL(fchmod(open_to_all, 0666), 0);
+	CU_ASSERT_EQUAL_FATAL(flock(open_to_all, LOCK_EX), 0);
 	CU_ASSERT_EQUAL(serve(fd), 0);
 	CU_ASSERT_TRUE(is_served());
+	CU_ASSERT_EQUAL(unlink(lock_path), 0);
+	(void)close(open_to_all);
 	(void)close(lock);
+	(void)close(fd);
+	(void)unlink(path);
+	fd = new_socket();
+	CU_ASSERT_EQUAL_FATAL(symlink("nowhere", lock_path), 0);
+	CU_ASSERT_EQUAL(serve(fd), 0);
+	CU_ASSERT_EQUAL(unlink(lock_path), 0);
 	(void)close(fd);
 	(void)unlink(path);
 }
@@ -113,6 +127,7 @@ static void test_begin(void)
 {
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(directory));
 	(void)snprintf(path, sizeof(path), "%s/sock", directory);
+	(void)snprintf(lock_path, sizeof(lock_path), "%s.lock", path);
 }
 
 static void test_end(void)
@@ -124,7 +139,7 @@ static const struct fm_test tests[] = {
 	{ "a directory of its own", test_begin },
 	{ "what a dead daemon left is replaced", test_dead_one },
 	{ "of two at once one serves it", test_at_once },
-	{ "a lock of somebody else does not hold it up", test_locked },
+	{ "what others lock does not hold it up", test_of_others },
 	{ "nothing stays", test_end },
 };
 
