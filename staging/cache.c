@@ -202,8 +202,7 @@ int fm_cache_may_use(struct fm_cache_entry *e, struct fm_err *err)
 	if (e->state != FM_CACHE_EVICTING)
 		return 0;
 	e->is_wanted = true;
-	return fm_err_set(err, -EAGAIN, "%s is being evicted just now, to make room: run it again",
-			  e->set.name);
+	return fm_err_set(err, -EAGAIN, "%s is being evicted just now: run it again", e->set.name);
 }
 
 /* ---- what is there ---- */

@@ -99,11 +99,13 @@ static int open_root(struct fm_cache *c, struct fm_err *err)
  */
 static int lock_root(struct fm_cache *c, struct fm_err *err)
 {
-	if (FM_FAULT("cache.flock") || flock(c->root, LOCK_EX | LOCK_NB) < 0)
+	int ret = FM_FAULT("cache.flock") ? -ENOLCK : fm_call(flock(c->root, LOCK_EX | LOCK_NB));
+
+	if (ret == -EWOULDBLOCK)
 		return fm_err_set(
 			err, -EBUSY,
 			"another daemon uses it: give each a staging.directory of its own");
-	return 0;
+	return ret < 0 ? fm_err_sys(err, ret, "lock the directory") : 0;
 }
 
 static int write_head(struct fm_cache *c)
@@ -142,10 +144,9 @@ static int check_head(struct fm_cache *c, struct fm_err *err)
 		fm_budget_free(bytes);
 	}
 	if (ret == -EBADMSG)
-		return fm_err_set(
-			err, ret,
-			"its file \"head\" is damaged, or of another version of fmove: empty the "
-			"directory, which has copies only, or name another one");
+		return fm_err_set(err, ret,
+				  "what is called \"head\" in it is not what a cache of this "
+				  "version of fmove has there: name another directory");
 	return ret < 0 ? fm_err_sys(err, ret, "read its head") : 0;
 }
 

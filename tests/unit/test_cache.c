@@ -401,8 +401,13 @@ static int race_hold(struct race *r)
 {
 	const struct fm_cache_holder who = {.uid = 1000};
 	uint64_t hold;
+	int ret = fm_cache_hold(r->s->c, r->id, &who, &hold, &r->s->err);
 
-	return fm_cache_hold(r->s->c, r->id, &who, &hold, &r->s->err);
+	/* why it goes nobody knows here: a user may have unstaged it */
+	if (ret == -EAGAIN)
+		CU_ASSERT_STRING_EQUAL(r->s->err.text,
+				       "set1 is being evicted just now: run it again");
+	return ret;
 }
 
 static int race_request(struct race *r)
@@ -1437,6 +1442,54 @@ static void test_reuse_order(void)
 	scene_end(&s);
 }
 
+/* ---- what is no cache, or not ours ---- */
+
+/* Opens the directory a second time; the text says why that fails. */
+static void refused(struct scene *s, int code, const char *text)
+{
+	struct fm_cache *other = NULL;
+
+	CU_ASSERT_EQUAL(fm_cache_open(&s->o, &other, &s->err), code);
+	if (!strstr(s->err.text, text))
+		CU_FAIL(s->err.text);
+}
+
+static void test_another_daemon(void)
+{
+	struct scene s;
+
+	scene_new(&s, "/var/tmp");
+	scene_open(&s);
+	refused(&s, -EBUSY, "another daemon uses it");
+	if (!fm_test_lacks_faults()) {
+		fm_fault_arm("cache.flock", 1);
+		refused(&s, -ENOLCK, "lock the directory: No locks available");
+		fm_fault_arm(NULL, 0);
+	}
+	scene_end(&s);
+}
+
+/* What is called as the file of a cache may be somebody's own: nobody is told to remove it. */
+static void test_foreign_head(void)
+{
+	char path[80];
+	struct scene s;
+
+	scene_new(&s, "/var/tmp");
+	snprintf(path, sizeof(path), "%s/head", s.dir);
+	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+	refused(&s, -EBADMSG, "has there: name another directory");
+	unlink(path);
+	CU_ASSERT_EQUAL_FATAL(symlink("/etc/passwd", path), 0);
+	refused(&s, -EBADMSG, "has there: name another directory");
+	unlink(path);
+	CU_ASSERT_EQUAL_FATAL(scene_write(AT_FDCWD, path, 10), 0);
+	refused(&s, -EBADMSG, "has there: name another directory");
+	unlink(path);
+	scene_open(&s);
+	scene_end(&s);
+}
+
 /* ---- what somebody removed ---- */
 
 static void remove_below(struct scene *s, const char *name)
@@ -1508,6 +1561,9 @@ static const struct fm_test tests[] = {
 	{"what is staged is READY at once, read-only, and after a restart", test_staging},
 	{"a fetch goes on from what was saved", test_goes_on},
 	{"after a failed sync nothing counts", test_failed_sync},
+	{"a directory that another daemon uses, or cannot be locked, is refused, and why",
+	 test_another_daemon},
+	{"a head that no cache wrote is somebody's own", test_foreign_head},
 	{"what somebody removed by hand is made again, and comes anew", test_removed},
 	{"what came, and somebody removed, may be discarded", test_removed_partial},
 	{"room is set aside first; who lacks it hears what would make some",
