@@ -487,9 +487,9 @@ static int list_nodes(const struct fm_togethers *all, char (*node)[FM_WIRE_NAME_
 
 	if (e->peer_count >= FM_RUN_NODES_MAX)
 		return fm_err_set(err, -EOPNOTSUPP,
-				  "more than %u nodes do not stage together, and this one has more "
-				  "peers: stage it on each, without --nodes",
-				  FM_RUN_NODES_MAX);
+				  "more than %u nodes do not stage together, and this one with "
+				  "its peers are %u: stage it on each, without --nodes",
+				  FM_RUN_NODES_MAX, e->peer_count + 1);
 	*count = 0;
 	(void)snprintf(node[(*count)++], FM_WIRE_NAME_MAX + 1, "%s", all->o.node);
 	fm_list_each(at, next, &e->peers)
