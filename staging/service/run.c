@@ -232,8 +232,8 @@ static int compare_with_came(struct fm_stage_run *r, int manifest, uint32_t exte
 	r->is_misnamed |= ret < 0;
 	return ret == 0 ? 0
 			: fm_err_set(&r->err, ret,
-				     "what came of %s before is damaged on the disk of the cache: "
-				     "that is thrown away; run it again",
+				     "what came of %.200s before is damaged on the disk of the "
+				     "cache: that is thrown away; run it again",
 				     r->source);
 }
 
@@ -261,7 +261,7 @@ static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *
 	(void)close(fd);	/* it is synced */
 	if (ret == 0 && memcmp(came.listing, r->totals.listing, FM_SHA256_LEN) != 0)
 		ret = fm_err_set(&r->err, -ESTALE,
-				 "%s changed while it was fetched; run it again when "
+				 "%.200s changed while it was fetched; run it again when "
 				 "nothing writes there",
 				 r->source);
 	return ret;
@@ -332,7 +332,7 @@ static int verify_hub(struct fm_stage_run *r, int data)
 				  "node, without --nodes",
 				  r->source);
 	}
-	return ret < 0 ? fm_err_wrap(&r->err, "%s", r->source) : 0;
+	return ret < 0 ? fm_err_wrap(&r->err, "%.200s", r->source) : 0;
 }
 
 static int remove_ours(void *ctx, const char *name)

@@ -257,7 +257,7 @@ void fm_together_fail_here(struct fm_together *t, const struct fm_err *err)
 		return;		/* the first reason counts */
 	me->code = err->code;
 	set_text(&me->text, err->text);
-	fm_together_log(t, is_wanted ? FM_LOG_WARN : FM_LOG_INFO, "%s does not come here: %s",
+	fm_together_log(t, is_wanted ? FM_LOG_WARN : FM_LOG_INFO, "%.300s does not come here: %s",
 			t->source, err->text);
 }
 
@@ -410,11 +410,11 @@ static void log_over(struct fm_together *t)
 	const struct fm_together_peer *me = &t->peer[t->self];
 
 	if (t->err.code < 0 && me->code == 0 && me->place != FM_RUN_READY)
-		fm_together_log(t, FM_LOG_WARN, "staging of %s ended here: %s", t->source,
+		fm_together_log(t, FM_LOG_WARN, "staging of %.300s ended here: %s", t->source,
 				t->err.text);
 	else
 		fm_together_log(t, FM_LOG_INFO,
-				"staging of %s is over here: %llu bytes read from the source",
+				"staging of %.300s is over here: %llu bytes read from the source",
 				t->source, (unsigned long long)me->read);
 }
 
@@ -595,9 +595,9 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	fm_run_rank(t->key.bytes, names, about->count,
 		    about->shared[0] ? 0 : bit(about->source), t->rank);
 	fm_timer_set(all->o.loop, &t->timer, fm_loop_now(all->o.loop) + TICK_NS);
-	fm_together_log(t, FM_LOG_INFO, "staging of %s begins here: %llu bytes, asked for by %s",
-			t->source, (unsigned long long)about->bytes,
-			who.name ? who.name : all->o.node);
+	fm_together_log(t, FM_LOG_INFO,
+			"staging of %.300s begins here: %llu bytes, asked for by %s", t->source,
+			(unsigned long long)about->bytes, who.name ? who.name : all->o.node);
 	*out = t;
 	return 0;
 }
@@ -667,7 +667,8 @@ int fm_together_listed(struct fm_together *t, const struct fm_cache_key *key, in
 
 	if (memcmp(&t->key, key, sizeof(*key)) != 0)
 		ret = fm_err_set(err, -ESTALE,
-				 "%s changed meanwhile; run it again when nothing writes there",
+				 "%.200s changed meanwhile; run it again when nothing writes "
+				 "there",
 				 t->source);
 	if (ret == 0)
 		take_draft(t, draft);
@@ -684,8 +685,8 @@ static int refuse_reader(const struct fm_together *t, unsigned n, struct fm_err 
 	       (!(rulers(t) & bit(by)) || t->peer[by].may_read & bit(n)))
 		by++;
 	return fm_err_set(err, -EACCES,
-			  "%s may not read %s, says %s; \"peer:%s\" in the read list of its store "
-			  "would allow it",
+			  "%s may not read %.200s, says %s; \"peer:%s\" in the read list of its "
+			  "store would allow it",
 			  t->about.node[n], t->source, t->about.node[by], t->about.node[n]);
 }
 

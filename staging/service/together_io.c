@@ -138,7 +138,7 @@ static void read_done(struct fm_work *work)
 	if (op->b)
 		t->peer[t->self].read += op->b->len;
 	if (op->code < 0)
-		fm_together_log(t, FM_LOG_WARN, "extent %u of %s cannot be read here: %s",
+		fm_together_log(t, FM_LOG_WARN, "extent %u of %.300s cannot be read here: %s",
 				op->extent, t->source, fm_err_name(op->code));
 	if (is_current(op)) {
 		if (op->code == 0) {
@@ -423,8 +423,8 @@ static void upload_read(struct fm_work *work)
 	}
 	if (is_bad && is_current(op)) {
 		fm_together_log(t, FM_LOG_WARN,
-				"extent %u of %s cannot be read from the disk of the cache (%s): "
-				"it comes again",
+				"extent %u of %.300s cannot be read from the disk of the cache "
+				"(%s): it comes again",
 				op->extent, t->source, fm_err_name(op->code));
 		t->have[op->extent / 64] &= ~(UINT64_C(1) << (op->extent % 64));
 		say_none(op);
@@ -507,7 +507,7 @@ static void received(void *ctx, struct fm_landed *b, uint32_t crc, int code)
 	if (code == 0)
 		s->b = fm_landed_get(b);
 	if (code == -EBADMSG)
-		fm_together_log(t, FM_LOG_WARN, "extent %u of %s came damaged: it comes again",
+		fm_together_log(t, FM_LOG_WARN, "extent %u of %.300s came damaged: it comes again",
 				s->extent, t->source);
 	fm_run_received(t->core, slot, crc, code);
 	fm_together_wake(t);
@@ -601,7 +601,7 @@ static int list_source(struct fm_together *t, int draft, struct fm_stage_totals 
 	fm_stage_offered_free(o);
 	if (ret == 0 && memcmp(totals->listing, t->about.listing, FM_SHA256_LEN) != 0)
 		ret = fm_err_set(err, -ESTALE,
-				 "%s changed; run it again when nothing writes there",
+				 "%.200s changed; run it again when nothing writes there",
 				 t->source);
 	return ret;
 }
@@ -702,7 +702,7 @@ void fm_together_published(struct fm_together *t, const char *path, const struct
 		me->place = FM_RUN_READY;
 		free(me->path);
 		me->path = strdup(path);
-		fm_together_log(t, FM_LOG_INFO, "%s is ready here: %s", t->source, path);
+		fm_together_log(t, FM_LOG_INFO, "%.300s is ready here: %s", t->source, path);
 	} else {
 		fm_together_fail_here(t, err);
 	}
@@ -733,15 +733,15 @@ static int why(struct fm_together *t, int code)
 		return fm_err_set(&t->err, code, "%s", t->peer[t->self].text);
 	if (code == -ESTALE)
 		return fm_err_set(&t->err, code,
-				  "%s changed while it was read; run it again when nothing writes "
-				  "there",
+				  "%.200s changed while it was read; run it again when nothing "
+				  "writes there",
 				  t->source);
 	if (code == -ETIMEDOUT)
 		return fm_err_set(&t->err, code,
 				  "nothing came from %s, or from who has it: fmove status says "
 				  "whether they are connected",
 				  source);
-	return fm_err_sys(&t->err, code, "stage %s", t->source);
+	return fm_err_sys(&t->err, code, "stage %.200s", t->source);
 }
 
 static void world_end(void *ctx, int code, uint64_t missing)
@@ -1061,12 +1061,12 @@ static void do_without(struct fm_together *t, int code)
 
 	if (code == -ESTALE || code == -ENOENT || code == -ENOTDIR)
 		(void)fm_err_set(&t->note, code,
-				 "%s sees something else in %s than %s does, and reads none of it: "
-				 "its store \"%s\" is stale, or is not what is shared",
+				 "%s sees something else in %.200s than %s does, and reads none of "
+				 "it: its store \"%s\" is stale, or is not what is shared",
 				 self, t->source, t->about.node[t->about.source],
 				 t->store->store->name);
 	else
-		(void)fm_err_set(&t->note, code, "%s reads nothing of %s: %s", self, t->source,
+		(void)fm_err_set(&t->note, code, "%s reads nothing of %.200s: %s", self, t->source,
 				 t->work_err.text);
 	fm_err_clear(&t->work_err);
 }
