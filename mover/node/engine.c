@@ -225,6 +225,13 @@ struct fm_peer *fm_engine_peer(struct fm_engine *e, const char *name)
 	return NULL;
 }
 
+struct fm_log_limit *fm_engine_job_lines(struct fm_engine *e, const char *peer)
+{
+	struct fm_peer *p = fm_engine_peer(e, peer);
+
+	return p ? &p->job_lines : &e->lines;
+}
+
 struct fm_peer *fm_engine_peer_by_key(struct fm_engine *e, const uint8_t key[FM_KEY_LEN])
 {
 	fm_list_each(at, next, &e->peers) {

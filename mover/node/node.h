@@ -104,6 +104,8 @@ struct fm_engine {
 
 /* engine.c */
 struct fm_peer *fm_engine_peer(struct fm_engine *e, const char *name);
+/* What its lines about jobs count on; of a peer that was removed, on all such. */
+struct fm_log_limit *fm_engine_job_lines(struct fm_engine *e, const char *peer);
 struct fm_peer *fm_engine_peer_by_key(struct fm_engine *e, const uint8_t key[FM_KEY_LEN]);
 /* Those that are open. */
 struct fm_store_ref *fm_engine_store_get(struct fm_engine *e, const char *name, size_t len);

@@ -112,7 +112,7 @@ struct fm_stager {
 	struct fm_afar *afar;
 	struct fm_far_rules *far_rules;
 	struct fm_share places;
-	struct fm_log_limit lines;	/* of requests */
+	struct fm_log_limit lines;	/* of requests of callers of this node */
 	struct fm_timer upkeep;
 	struct fm_work upkeep_work;
 	bool is_in_upkeep;
@@ -154,11 +154,23 @@ static void free_ask(struct fm_stage_ask *a)
 	free(a);
 }
 
+static void log_failed(struct fm_stager *s, struct fm_log_limit *lines, const char *job,
+		       const char *name, const struct fm_err *why)
+{
+	fm_log_job(lines, fm_loop_now(s->o.loop), FM_LOG_WARN, job, "%s is not staged: %s", name,
+		   why->text);
+}
+
 void fm_stager_log_failed(struct fm_stager *s, const char *job, const char *name,
 			  const struct fm_err *why)
 {
-	fm_log_job(&s->lines, fm_loop_now(s->o.loop), FM_LOG_WARN, job, "%s is not staged: %s",
-		   name, why->text);
+	log_failed(s, &s->lines, job, name, why);
+}
+
+/* What a peer asks for leaves out no lines of callers of this node. */
+static struct fm_log_limit *lines_of(const struct fm_stage_ask *a)
+{
+	return a->peer[0] ? fm_engine_job_lines(a->s->o.engine, a->peer) : &a->s->lines;
 }
 
 /* What nobody hears any more. */
@@ -191,7 +203,7 @@ static void end_ask(struct fm_stage_ask *a)
 	memcpy(a->result.job, a->together ? fm_together_job(a->together) : a->job,
 	       sizeof(a->result.job));
 	if (a->result.err.code < 0)
-		fm_stager_log_failed(a->s, a->job, a->name, &a->result.err);
+		log_failed(a->s, lines_of(a), a->job, a->name, &a->result.err);
 	if (ctx)
 		a->done(ctx, &a->result);
 	else
@@ -587,7 +599,7 @@ static int dup_draft(const struct fm_stage_ask *a)
 /* What is done for it goes on under another request's id. */
 static void log_other_job(struct fm_stage_ask *a, const char *job)
 {
-	fm_log_job(&a->s->lines, fm_loop_now(a->s->o.loop), FM_LOG_INFO, a->job,
+	fm_log_job(lines_of(a), fm_loop_now(a->s->o.loop), FM_LOG_INFO, a->job,
 		   "%s: what job %s brings is waited for", a->name, job);
 }
 
@@ -602,6 +614,7 @@ static int join_together(struct fm_stage_ask *a, const struct fm_cache_key *key,
 						   .store = a->store, .path = a->path,
 						   .name = a->name,
 						   .shared = a->shared, .is_hub = a->is_hub,
+						   .peer = a->peer[0] ? a->peer : NULL,
 						   .uid = a->uid, .gid = a->gid };
 	int ret;
 

@@ -168,7 +168,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 		  void (*done)(void *ctx, const struct fm_stage_result *result), void *ctx,
 		  struct fm_stage_ask **out, struct fm_err *err);
 
-/* In the log: a request of that id and for that dataset ended so. */
+/* In the log: a caller's request of that id and for that dataset ended so. */
 void fm_stager_log_failed(struct fm_stager *s, const char *job, const char *name,
 			  const struct fm_err *why);
 

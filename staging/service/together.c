@@ -27,7 +27,8 @@
 #define SAY_NS FM_NS_PER_S
 #define NAMED_NS (3 * FM_NS_PER_S)	/* who asks may be heard behind who invites */
 #define LAST_NS (30 * FM_NS_PER_S)	/* that the last words of others are waited for */
-#define LINES_MAX 600			/* in a minute, of all runs */
+#define LINES_MAX 600			/* in a minute, of what callers of this node want */
+#define ENTRIES_SAID 8			/* of one node, in one run */
 
 static uint64_t bit(unsigned node)
 {
@@ -39,6 +40,11 @@ static uint64_t bit(unsigned node)
 const char *fm_together_job(const struct fm_together *t)
 {
 	return t->ids[t->id_count - 1];
+}
+
+struct fm_log_limit *fm_together_lines(const struct fm_together *t, const char *peer)
+{
+	return peer[0] ? fm_engine_job_lines(t->all->o.engine, peer) : &t->all->lines;
 }
 
 static void take_id(struct fm_together *t, const char *id)
@@ -555,6 +561,7 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 		return fm_err_set(err, -ENOMEM, "no memory for a staging run");
 	}
 	t->all = all;
+	(void)snprintf(t->begun_by, sizeof(t->begun_by), "%s", who.name ? who.name : "");
 	t->place = place;
 	t->about = *about;
 	t->about.wanted = 0;
@@ -624,6 +631,8 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 				    .extents = totals->extents ? totals->extents : 1,
 				    .uid = source->uid, .gid = source->gid,
 				    .is_hub = source->is_hub };
+	const struct fm_share_id who = source->peer ? fm_share_name(source->peer)
+						    : fm_share_user(source->uid);
 	struct fm_cache_key key;
 	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
 	struct fm_together *t;
@@ -646,11 +655,13 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 		ret = fm_err_set(err, -ENOMEM, "no memory for a staging run");
 	t = ret < 0 ? NULL : fm_together_find(all, &key);
 	if (ret == 0 && !t)
-		ret = new_together(all, &a, fm_share_user(source->uid), &t, err);
+		ret = new_together(all, &a, who, &t, err);
 	if (ret < 0) {
 		(void)close(draft);
 		return ret;
 	}
+	if (!source->peer)	/* the lines of who began it are not to leave out his */
+		t->begun_by[0] = '\0';
 	take_draft(t, draft);
 	if (!t->core && !t->is_looking && !t->is_anew) {
 		t->is_listed = a.source == t->self;
@@ -857,12 +868,35 @@ static void leave(struct fm_together *t, unsigned n)
 		fm_run_peer_lost(t->core, n);
 }
 
+/* A peer that comes and goes without end is not to fill the log, or leave other lines out. */
+static void log_entry(struct fm_together *t, unsigned n)
+{
+	struct fm_together_peer *p = &t->peer[n];
+
+	if (p->entries > ENTRIES_SAID)
+		return;
+	p->entries++;
+	if (p->entries <= ENTRIES_SAID)
+		fm_together_log_by(t, t->about.node[n], FM_LOG_INFO, "%s takes part",
+				   t->about.node[n]);
+	else
+		fm_together_log_by(t, t->about.node[n], FM_LOG_INFO,
+				   "%s comes and goes: no more is said of that", t->about.node[n]);
+}
+
+static void log_exit(struct fm_together *t, unsigned n)
+{
+	if (t->in & bit(n) && !t->is_over && t->peer[n].entries <= ENTRIES_SAID)
+		fm_together_log_by(t, t->about.node[n], FM_LOG_INFO,
+				   "%s takes no part any more", t->about.node[n]);
+}
+
 /* A peer takes part from now on. It is told that this node does. */
 static void enter(struct fm_together *t, unsigned n)
 {
 	t->in |= bit(n);
 	t->was_in |= bit(n);
-	fm_together_log(t, FM_LOG_INFO, "%s takes part", t->about.node[n]);
+	log_entry(t, n);
 	if (!t->core)
 		return;
 	say_about(t, n);
@@ -874,8 +908,7 @@ static void left(struct fm_together *t, unsigned n)
 {
 	t->said_in &= ~bit(n);
 	t->said_to &= ~bit(n);
-	if (t->in & bit(n) && !t->is_over)
-		fm_together_log(t, FM_LOG_INFO, "%s takes no part any more", t->about.node[n]);
+	log_exit(t, n);
 	if (t->in & bit(n))
 		leave(t, n);
 	fm_together_wake(t);

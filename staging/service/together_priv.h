@@ -26,7 +26,7 @@
 
 struct fm_togethers {
 	struct fm_togethers_opts o;
-	struct fm_log_limit lines;	/* of all runs */
+	struct fm_log_limit lines;	/* of runs that callers of this node want */
 	struct fm_run_times times;
 	struct fm_list list;		/* fm_together.at */
 	unsigned count;
@@ -41,6 +41,7 @@ struct fm_togethers {
 struct fm_together_peer {
 	bool is_heard;
 	uint8_t place;			/* enum fm_run_place */
+	uint8_t entries;		/* how often it came, up to what is said of that */
 	int code;
 	uint64_t done, read;
 	uint64_t may_read;		/* its word on which nodes may have bytes of it */
@@ -57,6 +58,7 @@ struct fm_together_slot {
 struct fm_together {
 	struct fm_list at;
 	struct fm_togethers *all;
+	char begun_by[FM_WIRE_NAME_MAX + 1];	/* a peer; "": a caller here wants it, too */
 	struct fm_share_held place;
 	struct fm_share_held memory;	/* of what is known of its extents */
 	bool has_memory;
@@ -141,10 +143,16 @@ struct fm_together {
 
 /* A line of the run, under its id. */
 #define fm_together_log(t, level, ...)                                                       \
-	fm_log_job(&(t)->all->lines, fm_loop_now((t)->all->o.loop), (level),                 \
+	fm_together_log_by(t, (t)->begun_by, level, __VA_ARGS__)
+
+/* The same, of what that peer caused; "": a caller of this node. */
+#define fm_together_log_by(t, peer, level, ...)                                              \
+	fm_log_job(fm_together_lines((t), (peer)), fm_loop_now((t)->all->o.loop), (level),   \
 		   fm_together_job(t), __VA_ARGS__)
 
 /* together.c */
+/* What lines count on that this peer causes; "": callers of this node do. */
+struct fm_log_limit *fm_together_lines(const struct fm_together *t, const char *peer);
 void fm_together_wake(struct fm_together *t);
 void fm_together_queue(struct fm_together *t, unsigned hop, const struct fm_run_msg *msg);
 void fm_together_begin(struct fm_together *t);

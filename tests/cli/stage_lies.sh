@@ -70,6 +70,12 @@ done
 # The liar's id comes before any other one in the order of letters. Of one run it may be heard too late, not of all.
 grep -q 'job [a-z2-7]*: goes on as job aaaaaaaa, by which h1 knows it$' "$dir"/c/n?/log || bad "no run was logged under one id"
 
+# misname is sent away and comes again all the time: a few lines of each run say so, and those of others are not left out for it.
+for i in 1 2; do
+	awk '/ begins here: / { is_its = / of n1:s\/ah begins /; runs += is_its } / h1 takes part$/ { said += is_its }
+		END { exit !(runs > 0 && said <= 8 * runs) }' "$dir/c/n$i/log" || bad "n$i fills its log with h1 that comes and goes"
+done
+
 # It knows the run from before: now it is the first to tell of it.
 new_set ak
 lie change ak 6
