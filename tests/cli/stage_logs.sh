@@ -53,6 +53,15 @@ grep -q "fmove logs $job, here and on each of them, tells how it went" err || ba
 must 1 "$job" 'n3: failed: .*may not read'
 must 2 "$job" 'n2:s/set is ready here'
 
+# However long its name is, why stands in the line.
+long=$(printf 'x%.0s' {1..240})
+long=$long/$long/$long/$long/$long
+mkdir -p "$(store 2)/$long"
+echo new >"$(store 2)/$long/f"
+fmove stage --nodes all --json "n2:s/$long" >out 2>err
+[ $? -eq 3 ] || bad "n3 has what has a long name: $(cat out err)"
+must 3 "$(json job out)" 'n2:s/x*/.* does not come here: n3 may not read n2:s/x.*, says n2; '
+
 # What fails before there is a run has an id, too, and so has what one node stages alone.
 fmove stage --json n2:s/missing >out 2>err && bad "it staged nothing"
 must 1 "$(json job out)" 'missing is not staged: .*no such file'
