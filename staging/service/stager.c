@@ -1545,8 +1545,9 @@ static int new_togethers(struct fm_stager *s, struct fm_err *err)
 {
 	const struct fm_togethers_opts opts = {
 		.engine = s->o.engine, .loop = s->o.loop, .worker = s->o.worker,
-		.node = s->o.node, .cache = s->cache, .directory = s->o.cache.directory,
-		.peers = s->o.peers, .settle_ns = s->o.settle_ns, .uploads = s->o.uploads,
+		.node = s->o.node, .cache = s->cache, .queue = s->o.queue,
+		.directory = s->o.cache.directory, .peers = s->o.peers,
+		.settle_ns = s->o.settle_ns, .uploads = s->o.uploads,
 		.invited = invited, .ctx = s,
 	};
 

@@ -18,6 +18,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/node/session.h"
+#include "mover/queue/queue.h"
 #include "staging/laid.h"
 #include "staging/run/encode.h"
 #include "staging/run/rank.h"
@@ -985,15 +986,26 @@ static void hear_word(struct fm_together *t, unsigned from, uint64_t may_read)
 		say_about_to_all(t);
 }
 
+/* Whether a job here that has not ended has that id: by it fmove cancel would end that one. */
+static bool is_of_a_job(const struct fm_togethers *all, const char *id)
+{
+	struct fm_queue_info info;
+	struct fm_err err;
+
+	return fm_queue_find(all->o.queue, id, 0, &info, &err) == 0 && info.state < FM_QUEUE_DONE;
+}
+
 /*
  * Nodes that were asked for the same at once each made an id. All go on with the one that comes
  * first in the order of letters, and say so, since some may not be peers of the node that made it.
+ * Only a node that may take part makes one, and none makes that of another job of this node.
  */
 static void hear_id(struct fm_together *t, const char *from, const char *id)
 {
 	const char *before = fm_together_job(t);
 
-	if (strcmp(id, before) >= 0 || t->id_count == FM_TOGETHER_IDS_MAX)
+	if (strcmp(id, before) >= 0 || t->id_count == FM_TOGETHER_IDS_MAX ||
+	    is_of_a_job(t->all, id))
 		return;
 	fm_together_log(t, FM_LOG_INFO, "goes on as job %s, by which %s knows it", id, from);
 	take_id(t, id);
@@ -1012,6 +1024,8 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 
 	if (ret == 0 && (!t || t->is_over)) {
 		ret = check_rules(all, a, s->name, &err);
+		if (ret == 0 && is_of_a_job(all, a->job))
+			fm_queue_make_id(all->o.queue, a->job);
 		if (ret == 0)
 			ret = new_together(all, a, fm_share_name(s->name), &t, &err);
 		if (ret == 0)
@@ -1023,8 +1037,9 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 		return;
 	}
 	from = (unsigned)find_node(a, s->name);
-	hear_id(t, s->name, a->job);
 	hear_word(t, from, a->may_read);
+	if (!t->is_over && may_take_part(t) & bit(from))
+		hear_id(t, s->name, a->job);
 	if (t->about.shared[0] && !(t->said_to & bit(from)))
 		say_about(t, from);	/* it waits for our word, however long we look */
 	if (!(may_take_part(t) & bit(from))) {

@@ -40,6 +40,7 @@
 
 struct fm_err;
 struct fm_loop;
+struct fm_queue;
 struct fm_together;
 struct fm_togethers;
 struct fm_worker;
@@ -67,6 +68,7 @@ struct fm_togethers_opts {
 	struct fm_worker *worker;
 	const char *node;		/* our name */
 	struct fm_cache *cache;
+	struct fm_queue *queue;		/* of jobs whose ids no run is to take */
 	const char *directory;		/* the cache's */
 	const char *const *peers;	/* staging.peers, NULL-terminated; NULL: none */
 	uint64_t settle_ns;		/* staging.settle */

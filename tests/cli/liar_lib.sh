@@ -18,14 +18,14 @@ know_liar() {
 	done
 }
 
-# liar I LIE PATH SECONDS: to nI, in the background, of runs of that path of a store, so long from when it has heard of one. nI has a session with it
-# when this returns: it says so itself, since nI may end the session before anybody who asks nI has seen it.
+# liar I LIE PATH SECONDS [MORE...]: to nI, in the background, of runs of that path of a store, so long from when it has heard of one. nI has a session with it
+# when this returns: it says so itself, since nI may end the session before anybody who asks nI has seen it. MORE: further options of the liar.
 liar() {
 	local line port
 
 	port=$(sed -n 's/.*listen = ".*:\([0-9]*\)";/\1/p' "$dir/c/n$1/fmove.conf")
 	exec {said[$1]}< <(exec timeout $HANG_S hostile_peer --key liar.key --name h1 --listen 127.0.0.1:0 --to "$port" \
-		--to-key "$(fmove keygen --show "$dir/c/n$1/node.key")" --lie "$2" --of "$3" --seconds "$4" 2>"liar.$1")
+		--to-key "$(fmove keygen --show "$dir/c/n$1/node.key")" --lie "$2" --of "$3" --seconds "$4" "${@:5}" 2>"liar.$1")
 	asides="$asides $!"
 	read -r -t $HANG_S -u "${said[$1]}" line && [ "$line" = "h1: is connected" ] || give_up "$2: n$1 has no session with the liar: $line $(tail -n 3 "liar.$1")"
 }

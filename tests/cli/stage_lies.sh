@@ -16,12 +16,12 @@ outside() {
 	find "$dir/c" \( -path "$dir/c/n?/s" -o -path "$dir/c/n?/cache" -o -path "$dir/c/n?/state" \) -prune -o -print | sort
 }
 
-# lie LIE SET SECONDS: to both daemons.
+# lie LIE SET SECONDS [MORE...]: to both daemons.
 lie() {
 	local i
 
 	for i in 1 2; do
-		liar "$i" "$1" "$2" "$3"
+		liar "$i" "$@"
 	done
 }
 
@@ -77,8 +77,11 @@ for i in 1 2; do
 done
 
 # It knows the run from before: now it is the first to tell of it.
+# By the id of a job of n1, which no run there gets.
 new_set ak
-lie change ak 6
+ok fmove put --detach --limit 1kB/s other n2:s/slow
+job=$(cat out)
+lie change ak 6 --job "$job"
 ok timeout $HANG_S fmove stage --nodes n1,n2 s/ak		# held by a process that ends
 for i in 1 2; do
 	await at $i unstage ak || give_up "n$i keeps it"
@@ -88,6 +91,18 @@ move_other
 lied change
 timeout $HANG_S fmove stage --nodes n1,n2 --json s/ak >out 2>err || give_up "change: it does not come: $(cat out err)"
 are_copies ak out
+grep -E "job $job: (staging of|goes on as)|goes on as job $job" "$dir/c/n1/log" && bad "a run has the id of a job that is none of it"
+ok fmove cancel "$job"
+
+# Whom the rules of the source leave out is not heard: no run is called as it says.
+sed -i "s|directory = \"$dir/c/n1/s\";|&\nread = [ \"user:$(id -un)\", \"peer:n2\" ];|" "$dir/c/n1/fmove.conf"
+take_over 1
+new_set al
+liar 1 silent al 3
+timeout $HANG_S fmove stage --nodes n1,n2 --json s/al >out 2>err || give_up "rules: it does not come: $(cat out err)"
+lied silent
+are_copies al out
+awk '/ begins here: / { is_its = / of n1:s\/al begins / } is_its && / goes on as job / { exit 1 }' "$dir/c/n1/log" || bad "who may not read it gives it an id"
 
 outside >after
 cmp -s before after || bad "written outside: $(diff before after | head -n 3)"

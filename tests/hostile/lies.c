@@ -43,7 +43,7 @@ static void say_about(struct talk *t, const struct stage_run *r, const struct fm
 
 	a.is_in = true;
 	a.may_read = UINT64_MAX;
-	(void)strcpy(a.job, "aaaaaaaa");	/* no other one counts when it is heard */
+	(void)snprintf(a.job, sizeof(a.job), "%s", t->peer->job ? t->peer->job : "aaaaaaaa");
 	say(t, r->run, FM_WIRE_STAGE_ABOUT, body, fm_stage_about_encode(&a, body));
 }
 

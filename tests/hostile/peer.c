@@ -5,7 +5,7 @@
  *   hostile_peer --key FILE --name NAME --listen ADDRESS:PORT [--host ADDRESS] --to PORT --to-key
  * KEY [--seed N]
  * [--messages N]
- * [--seconds N] [--lie NAME [--of PATH]] [--version N]
+ * [--seconds N] [--lie NAME [--of PATH] [--job ID]] [--version N]
  *
  * It speaks the protocol well enough to get everywhere (control connections, data connections with
  * the tokens it was given, puts of files and trees that the daemon publishes), and at every step
@@ -16,6 +16,7 @@
  *
  * With --lie it does nothing wrong but what lies.c says of staging runs, and its seconds begin when
  * it has heard of one; with --of of one whose source has this path, and it says nothing of others.
+ * --job: it calls them so.
  * "is connected" is its first line then, when the daemon has a session with it: what is staged
  * from there on it hears of. --version: it greets as one that speaks only this version of the
  * protocol.
@@ -539,6 +540,7 @@ static void parse(int argc, char **argv, struct peer *p, struct options *opts)
 		{ "to", 1, NULL, 't' },	    {"to-key", 1, NULL, 'K'},  {"seed", 1, NULL, 's'},
 		{"messages", 1, NULL, 'm'}, {"seconds", 1, NULL, 'S'}, {"lie", 1, NULL, 'L'},
 		{"version", 1, NULL, 'v'},  {"of", 1, NULL, 'o'},
+		{"job", 1, NULL, 'j'},
 		{NULL, 0, NULL, 0},
 	};
 	int c;
@@ -580,6 +582,11 @@ static void parse(int argc, char **argv, struct peer *p, struct options *opts)
 			break;
 		case 'o':
 			p->of = optarg;
+			break;
+		case 'j':
+			if (strlen(optarg) != FM_WIRE_JOB_LEN)
+				die("that is no id of a job");
+			p->job = optarg;
 			break;
 		case 'S':
 			opts->seconds = number(optarg);

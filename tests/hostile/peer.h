@@ -113,6 +113,7 @@ struct peer {
 	uint16_t version;	 /* of the protocol, that it says it speaks */
 	const struct lie *lie;	 /* what it does, and nothing else; NULL: anything */
 	const char *of;		 /* of runs whose source has this path; NULL: of all */
+	const char *job;	 /* what it calls runs; NULL: as no other id comes before */
 	bool is_told;		 /* that it is connected */
 	unsigned ticks;		 /* how often it told it */
 	uint64_t lie_ns;	 /* so long, from when it first heard of a run */
