@@ -53,7 +53,8 @@ struct fm_service {
 	void (*stop)(struct fm_engine *e);
 	/* Whether nothing of it is left, so that the engine may stop. */
 	bool (*is_idle)(const struct fm_engine *e);
-	/* Whether what is left only waits for a local caller's file, which may be for ever. */
+	/* Whether what is left only waits for a local caller's file, or for the user database,
+	 * which may be for ever. */
 	bool (*awaits_callers)(const struct fm_engine *e);
 };
 

@@ -247,6 +247,11 @@ bool fm_access_allows(const struct fm_access *access, const struct fm_who *who)
 	return is_allowed;
 }
 
+bool fm_access_asks_users(const struct fm_access *access)
+{
+	return access->has_groups;
+}
+
 int fm_access_check(const struct fm_access *access, const struct fm_who *who, const char *what,
 		    struct fm_err *err)
 {

@@ -35,6 +35,9 @@ void fm_access_free(struct fm_access *access);
 
 bool fm_access_allows(const struct fm_access *access, const struct fm_who *who);
 
+/* Whether that needs the user database: some rule is about a group. */
+bool fm_access_asks_users(const struct fm_access *access);
+
 /* 0, or -EACCES and a text that says who may not do what ("read", "write") and how that is
  * changed. */
 int fm_access_check(const struct fm_access *access, const struct fm_who *who, const char *what,

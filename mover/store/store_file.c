@@ -196,6 +196,11 @@ static bool store_file_lets_peer(struct fm_store *store, const char *peer)
 	return fm_access_allows(dir_of(store)->read, &who);
 }
 
+static bool store_file_asks_users(struct fm_store *store)
+{
+	return fm_access_asks_users(dir_of(store)->read);
+}
+
 static void store_file_rights(struct fm_store *store, const struct fm_who *who, bool *may_read,
 			      bool *may_write)
 {
@@ -592,6 +597,7 @@ static const struct fm_store_ops store_file_ops = {
 	.open_fd = store_file_open_fd,
 	.has_path = store_file_has_path,
 	.lets_peer = store_file_lets_peer,
+	.asks_users = store_file_asks_users,
 	.rights = store_file_rights,
 	.readers = store_file_readers,
 	.create = store_file_create,

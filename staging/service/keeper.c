@@ -71,6 +71,14 @@ bool fm_keeper_is_idle(const struct fm_keeper *k)
 	return fm_list_is_empty(&k->orders);
 }
 
+bool fm_keeper_awaits_users(const struct fm_keeper *k)
+{
+	fm_list_each(at, next, &((struct fm_keeper *)k)->orders)
+		if (!fm_container_of(at, struct order, at)->work.may_await)
+			return false;
+	return true;
+}
+
 void fm_keeper_free(struct fm_keeper *k)
 {
 	assert(!k || fm_keeper_is_idle(k));
@@ -156,11 +164,15 @@ static void end(struct order *o)
 	fm_engine_check_stopped(k->o.engine);
 }
 
+/* Who pins is looked up in the user database. */
 static void submit(struct order *o, void (*run)(struct fm_work *work),
 		   void (*done)(struct fm_work *work))
 {
 	o->work = (struct fm_work){ .run = run, .done = done, .who = fm_share_name(o->peer),
-				    .user = o->keep.uid };
+				    .user = o->keep.uid,
+				    .may_await = o->keep.verb == FM_STAGE_PIN
+							 ? fm_stage_rights_may_await()
+							 : NULL };
 	fm_worker_submit(o->keeper->o.worker, &o->work, o->keeper->o.loop);
 }
 

@@ -45,6 +45,8 @@ struct fm_keeper_opts {
 /* What the opts point to outlives it. */
 int fm_keeper_new(const struct fm_keeper_opts *opts, struct fm_keeper **out, struct fm_err *err);
 bool fm_keeper_is_idle(const struct fm_keeper *k);
+/* Whether what is left only waits for the user database, which may be for ever. */
+bool fm_keeper_awaits_users(const struct fm_keeper *k);
 void fm_keeper_free(struct fm_keeper *k);	/* idle; NULL is allowed */
 
 /* KEEP. k NULL: this node stages nothing. */

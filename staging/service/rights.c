@@ -54,17 +54,39 @@ const void *fm_stage_rights_may_await(void)
 	return &user_database;
 }
 
+static bool asks_users(const struct fm_store *store)
+{
+	return store && store->ops->asks_users && store->ops->asks_users((struct fm_store *)store);
+}
+
+const void *fm_stage_rights_may_await_of(const struct fm_store *store)
+{
+	return asks_users(store) ? fm_stage_rights_may_await() : NULL;
+}
+
+bool fm_stage_rights_may_read(struct fm_store *store, const struct fm_who *who)
+{
+	bool may_read = true, may_write;
+
+	if (store->ops->rights)
+		store->ops->rights(store, who, &may_read, &may_write);
+	return may_read;
+}
+
+/*
+ * Only the rules are asked: one file system that does not answer would hold up all that is asked
+ * behind it, and one that fails takes nobody's right.
+ */
 static bool may_still(void *ctx, uid_t uid)
 {
 	const struct question *q = ctx;
-	struct fm_who who = { .uid = uid };
-	struct fm_attr attr;
-	struct fm_err err;
+	struct fm_who who = { .uid = uid, .gid = NO_GROUP };
 
 	if (!q->store)
 		return fm_cache_is_held_by(q->cache, q->id, uid);
-	(void)find_user(uid, &who.gid); /* for rules that name groups; else he has none */
-	return q->store->ops->stat(q->store, "", &who, &attr, &err) == 0;
+	if (asks_users(q->store))
+		(void)find_user(uid, &who.gid);
+	return fm_stage_rights_may_read(q->store, &who);
 }
 
 int fm_stage_rights_agree(struct fm_cache *cache, uint64_t id, struct fm_store *store,

@@ -83,6 +83,13 @@ bool fm_stage_rights_is_user(uid_t uid);
 /* What such look-ups may wait for without end: for fm_work. */
 const void *fm_stage_rights_may_await(void);
 
+/* The same of what asks the rules of that store, which may need no look-ups: NULL. store may be
+ * NULL. */
+const void *fm_stage_rights_may_await_of(const struct fm_store *store);
+
+/* Whether the rules of that store let the user read. Its file system is not asked. Worker. */
+bool fm_stage_rights_may_read(struct fm_store *store, const struct fm_who *who);
+
 /*
  * The store refuses this user now, so the user may read no copy of that source any more. Worker.
  * is_far: it is another node's. That goes by this node, not by users, and so for all whom its rules

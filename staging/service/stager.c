@@ -421,6 +421,18 @@ static void find_rules(struct fm_stage_ask *a)
 		a->from = fm_stage_rights_store(engine, a->s->o.node, source);
 }
 
+static void hold_done(struct fm_work *work);
+
+/* By the rules of its store, for which users may be looked up. */
+static void submit_hold(struct fm_stage_ask *a, void (*run)(struct fm_work *work))
+{
+	a->work = (struct fm_work){ .run = run, .done = hold_done, .who = share_of(a),
+				    .user = a->uid, .job = a->job,
+				    .may_await = fm_stage_rights_may_await_of(
+					    a->from ? a->from->store : NULL) };
+	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+}
+
 /* Those rules are others than those by which the user got it. */
 static void again_run(struct fm_work *work)
 {
@@ -434,7 +446,8 @@ static void again_run(struct fm_work *work)
 	source_of(a, source);
 	name_readers(a, source);
 	/* What a peer may read it may for its users. */
-	if (!store || a->is_invited || store->ops->stat(store, "", &who, &attr, &err) != -EACCES)
+	if (!store || a->is_invited || fm_stage_rights_may_read(store, &who) ||
+	    store->ops->stat(store, "", &who, &attr, &err) != -EACCES)	/* in words */
 		return;
 	fm_stage_rights_end(a->s->cache, source, a->uid, false);
 	if (a->result.err.code == 0)
@@ -447,10 +460,11 @@ static void hold_done(struct fm_work *work)
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 	const struct fm_err err = a->result.err;
 
+	a->work.may_await = NULL;
 	if (a->has_entry && a->store_changes != a->s->o.engine->store_changes) {
 		a->store_changes = a->s->o.engine->store_changes;
 		find_rules(a);
-		submit(a, again_run, hold_done);
+		submit_hold(a, again_run);
 		return;
 	}
 	/* It is here, though the run may have found nothing when it looked, and waits for it. */
@@ -465,7 +479,7 @@ static void take(struct fm_stage_ask *a, uint64_t id)
 {
 	a->id = id;
 	find_rules(a);
-	submit(a, hold_run, hold_done);
+	submit_hold(a, hold_run);
 }
 
 static void reread(struct fm_stage_ask *a);
@@ -1420,6 +1434,25 @@ static bool is_idle(const struct fm_engine *engine)
 		      fm_afar_is_idle(s->afar) && fm_togethers_are_idle(s->togethers));
 }
 
+static bool await_users(const struct fm_stager *s)
+{
+	fm_list_each(at, next, &((struct fm_stager *)s)->asks)
+		if (!fm_container_of(at, struct fm_stage_ask, at)->work.may_await)
+			return false;
+	return true;
+}
+
+/* Whether what is left only waits for the user database, which may never answer. */
+static bool awaits_users(const struct fm_engine *engine)
+{
+	const struct fm_stager *s = fm_stager_of(engine);
+
+	return fm_list_is_empty(&s->hub_asks) && fm_list_is_empty(&s->runs.all) &&
+	       fm_list_is_empty(&s->checks.all) && !s->is_in_upkeep && fm_afar_is_idle(s->afar) &&
+	       await_users(s) && fm_keeper_awaits_users(s->keeper) &&
+	       fm_togethers_are_through(s->togethers);
+}
+
 static void on_stage(struct fm_session *session, const struct fm_wire_msg *m)
 {
 	struct fm_stager *s = fm_stager_of(session->engine);
@@ -1519,6 +1552,7 @@ static const struct fm_service_message messages[] = { { FM_WIRE_STAGE, on_stage 
 const struct fm_service fm_stage_service = { .name = "staging",
 					     .messages = messages,
 					     .message_count = 1,
+					     .awaits_callers = awaits_users,
 					     .peer_up = peer_up,
 					     .session_lost = session_lost,
 					     .state_bytes = sizeof(struct state),

@@ -1342,6 +1342,17 @@ bool fm_togethers_are_idle(struct fm_togethers *all)
 	       fm_memory_line_stop(&all->memory);
 }
 
+bool fm_togethers_are_through(const struct fm_togethers *all)
+{
+	fm_list_each(at, next, &((struct fm_togethers *)all)->list) {
+		const struct fm_together *t = fm_container_of(at, struct fm_together, at);
+
+		if (t->users == 0 || t->ops > 0 || t->is_publishing)
+			return false;
+	}
+	return fm_landing_count(all->landing) == 0;
+}
+
 void fm_togethers_free(struct fm_togethers *all)
 {
 	if (!all)

@@ -83,6 +83,8 @@ int fm_togethers_new(const struct fm_togethers_opts *opts, struct fm_togethers *
 void fm_togethers_stop(struct fm_togethers *all);
 /* After stop. */
 bool fm_togethers_are_idle(struct fm_togethers *all);
+/* Whether nothing of them is left but what requests refer to. */
+bool fm_togethers_are_through(const struct fm_togethers *all);
 void fm_togethers_free(struct fm_togethers *all);	/* NULL is allowed */
 
 /* The service's. */

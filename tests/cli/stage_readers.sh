@@ -101,22 +101,27 @@ is_free() {
 	! is_held
 }
 
+rules "\"user:root\", \"group:$(id -gn nobody)\""
 unshare -m true 2>/dev/null || skip "there are no mount namespaces here"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n1
 unshare -m "$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start with users of its own"
 sleep 1000 &
 holder=$!
+as_nobody sh -c 'fmove stage s/set; :' >out 2>&1
 ok fmove stage --hold-pid $holder s/set
 is_held || bad "a process holds it, and nobody says so: $(fmove datasets --json)"
 mkfifo silent
 nsenter -m -t "$(cat "$dir/c/n1/pid")" mount --bind "$PWD/silent" /etc/passwd || bad "no other users"
+fmove stage s/set >out 2>&1 &		# by a group: whether it has nobody still, whom the copy lists
+asker=$!
+await asks_users || bad "a request asks not which users there are"
 mkdir "$dir/c/n1/more"
 sed -i "s|^stores = (|&{ name = \"more\"; directory = \"$dir/c/n1/more\"; }, |" "$dir/c/n1/fmove.conf"
 take_over 1
-await asks_users || bad "nobody asks which users there are"
 kill $holder
 await is_free || bad "a hold outlives its process: $(fmove datasets --json)"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+wait $asker
 is_logged 'a look-up of a user or group, does not' "$dir/c/n1/log" || bad "n1 ended in another way: $(tail -n 20 "$dir/c/n1/log")"
 start_again n1
 exit
