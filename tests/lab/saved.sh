@@ -42,6 +42,11 @@ ask() {
 	answer "$1" '"return": {}'
 }
 
+# greet G: until then QEMU's monitor takes no command. It has an answer to this, too, for which only those wait who read each one.
+greet() {
+	echo '{"execute": "qmp_capabilities"}' >&"${monitors[$1]}"
+}
+
 # type_in G LINE: a line of QEMU's monitor for people, which has the same words for a device as its command line. Its answer is empty if all went well.
 type_in() {
 	echo "{\"execute\": \"human-monitor-command\", \"arguments\": {\"command-line\": \"$2\"}}" >&"${monitors[$1]}"
@@ -93,7 +98,7 @@ save_here() {
 		sleep 0.2
 	done
 	! kernel_trouble console.0 || return
-	ask 0 qmp_capabilities && ask 0 stop && ask 0 migrate-set-parameters '"max-bandwidth": 10000000000' &&
+	answer 0 '"return": {}' && ask 0 stop && ask 0 migrate-set-parameters '"max-bandwidth": 10000000000' &&
 		ask 0 migrate-set-capabilities '"capabilities": [{"capability": "events", "state": true}]' &&
 		ask 0 migrate '"uri": "exec:cat > state"' && answer 0 '"status": "completed"' || return
 	echo '{"execute": "quit"}' >&"${monitors[0]}"
@@ -109,7 +114,7 @@ go_on() {
 	ln -sfn "$saved" saved
 	make_pipe "tell.$g"
 	launch "$g" "${arguments[@]}" -S -incoming defer -chardev "pipe,id=tell,path=tell.$g" -serial chardev:tell
-	ask "$g" qmp_capabilities && ask "$g" migrate-set-capabilities '"capabilities": [{"capability": "events", "state": true}]' &&
+	answer "$g" '"return": {}' && ask "$g" migrate-set-capabilities '"capabilities": [{"capability": "events", "state": true}]' &&
 		ask "$g" migrate-incoming '"uri": "exec:cat saved"' && answer "$g" '"status": "completed"' || return
 	for device in "${devices[@]}"; do
 		type_in "$g" "device_add $device" || return

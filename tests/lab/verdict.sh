@@ -6,6 +6,7 @@
 #   DIR/out/status.N    the test's exit status, written last: without it the guest died
 #   DIR/out/skip.N      why the test cannot run there
 #   DIR/late.N          made by `run`: the guest was still up when the time was over
+#   DIR/refused         made by `run`: what the test asked of it and could not have
 #
 # Kept apart from `run`, so that it can be tested without a guest (verdict-test).
 
@@ -47,6 +48,7 @@ any_emulator_trouble() {
 has_failed() {
 	local dir=$1 guests=$2 g status
 
+	[ ! -e "$dir/refused" ] || return 0
 	for ((g = 1; g <= guests; g++)); do
 		status=none
 		[ ! -s "$dir/out/status.$g" ] || read -r status < "$dir/out/status.$g" || true
@@ -102,6 +104,7 @@ any_failure() {
 	local dir=$1 guests=$2 secondary g
 
 	any_kernel_trouble "$dir" "$guests" && return
+	cat "$dir/refused" 2> /dev/null && return
 	for secondary in '' yes; do
 		for ((g = 1; g <= guests; g++)); do
 			guest_failure "$dir" "$g" "$secondary" && return

@@ -45,9 +45,13 @@ address() {
 	ip addr "$1" "$(wire_addr "$2")/24" dev "wire$2"
 }
 
+has_no_carrier() {
+	[ "$(< "/sys/class/net/wire$1/carrier")" = 0 ]
+}
+
 cut_wire() {
 	case $how in
-	carrier)	cable "$wire" off ;;
+	carrier)	cable "$wire" off; wait_for has_no_carrier "$wire"; check peer wait_for has_no_carrier "$wire" ;;
 	address_here)	check address del "$wire" ;;
 	address_there)	check peer address del "$wire" ;;
 	lost_there)	check lose "$wire" ;;
