@@ -100,10 +100,24 @@ save_here() {
 	! kernel_trouble console.0 || return
 	answer 0 '"return": {}' && ask 0 stop && ask 0 migrate-set-parameters '"max-bandwidth": 10000000000' &&
 		ask 0 migrate-set-capabilities '"capabilities": [{"capability": "events", "state": true}]' &&
-		ask 0 migrate '"uri": "exec:cat > state"' && answer 0 '"status": "completed"' || return
+		ask 0 migrate '"uri": "exec:cat > state && : > whole"' && answer 0 '"status": "completed"' || return
 	echo '{"execute": "quit"}' >&"${monitors[0]}"
 	wait "${pids[0]}" || true
-	[ -s state ] && mv state "$saved.new" && mv "$saved.new" "$saved"
+	keep_state
+}
+
+# QEMU says that it is through whether or not the disk had room for what it wrote. What is in the cache under its final name is whole, also after
+# this machine's power was cut.
+keep_state() {
+	[ -e whole ] && [ -s state ] && mv state "$saved.new" && sync "$saved.new" && mv "$saved.new" "$saved" && return
+	rm -f "$saved.new"
+	return 1
+}
+
+# forget_saved: no guest goes on from it any more. It may be broken, and would be for ever; the next run saves another.
+forget_saved() {
+	[ -z "$saved" ] || rm -f "$saved" || true
+	saved=''
 }
 
 # go_on G: guest $1 begins where the saved one stood, gets its `devices`, is told which one it is, and runs. Before it was loaded nothing may be
