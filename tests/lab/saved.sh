@@ -55,18 +55,30 @@ type_in() {
 
 # Sets `saved`, the file from which guests with `base` go on; nothing if they are to boot.
 get_saved() {
-	local base hash lock
+	local base hash lock=''
 
 	saved=''
 	[ "$arch" = amd64 ] && [ "$cpus" = 1 ] && [ "${FMOVE_LAB_RESUME:-yes}" != no ] && [ -z "${FMOVE_LAB_ACCEL:-}" ] || return 0
 	set_machine
 	hash=$({ cat "$lab_dir/saved.sh"; stat -Lc '%s %Y' "$(command -v "$emulator")"; echo "$kernel $initrd ${base[*]} $(boot_line)"; } | sha256sum)
 	saved=$cache_dir/saved-${hash:0:16}
-	exec {lock}> "$cache_dir/lock.saved"
+	if [ ! -s "$saved" ]; then
+		lock_cache && { [ -s "$saved" ] || save; } || saved=''
+		[ -z "$lock" ] || exec {lock}>&-
+	fi
+	[ -z "$saved" ] || touch "$saved" 2> /dev/null || true	# another user's may be used
+}
+
+# Sets `lock`, which is held; false, and says so, where guests are to boot.
+lock_cache() {
+	local file=$cache_dir/lock.saved
+
+	if [ ! -w "$cache_dir" ] || { [ -e "$file" ] && [ ! -w "$file" ]; }; then
+		say "$cache_dir may not be written: guests boot"
+		return 1
+	fi
+	exec {lock}> "$file"
 	flock "$lock"
-	[ -s "$saved" ] || save || saved=''
-	exec {lock}>&-
-	[ -z "$saved" ] || touch "$saved"
 }
 
 # Guest 0, in a directory of its own.
