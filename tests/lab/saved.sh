@@ -15,13 +15,14 @@
 # accelerators, and where saving or going on fails; and with more than one processor: there are few, and it takes longer to save one than to boot
 # it.
 
-# Limits for what hangs.
-SAVE_S=900		# for a guest to boot
-ANSWER_S=300		# for QEMU to answer, also that a guest is written or read
+# Limits for what hangs. A test may take the first two before its own time begins, for which CTest gives it five minutes.
+SAVE_S=120		# for a guest to boot and to be written
+LOCK_S=150		# for another run that does so
+ANSWER_S=100		# for QEMU to answer, also that a guest is read
 
-# answer G TEXT: wait for a line of guest G's monitor that has it, or for one that says what went wrong.
+# answer G TEXT: wait for a line of guest G's monitor that has it, or for one that says what went wrong; until the caller's `deadline`, if it has one.
 answer() {
-	local g=$1 word=$2 line end=$((SECONDS + ANSWER_S))
+	local g=$1 word=$2 line end=${deadline:-$((SECONDS + ANSWER_S))}
 
 	while is_alive "$g" && ((SECONDS < end)); do
 		read -r -t 0.5 -u "${answers[g]}" line || continue
@@ -78,7 +79,11 @@ lock_cache() {
 		return 1
 	fi
 	exec {lock}> "$file"
-	flock "$lock"
+	! flock -n "$lock" || return 0
+	say "another run saves a guest: waiting for that"
+	! flock -w $LOCK_S "$lock" || return 0
+	say "it has not done so within $LOCK_S s: guests boot"
+	return 1
 }
 
 # Guest 0, in a directory of its own.
@@ -90,8 +95,7 @@ save() {
 	cd "$at"
 	save_here || status=$?
 	[ $status = 0 ] || say "it could not be saved: guests boot"
-	[ -z "${pids[0]:-}" ] || kill -KILL "${pids[0]}" 2> /dev/null || true
-	wait
+	[ -z "${pids[0]:-}" ] || kill_guest 0
 	unset 'pids[0]'
 	cd "$run_dir"
 	rm -rf "$at"
@@ -99,14 +103,14 @@ save() {
 }
 
 save_here() {
-	local end=$((SECONDS + SAVE_S))
+	local deadline=$((SECONDS + SAVE_S))
 
 	mkdir out
 	boots[0]=1
 	make_pipe tell.0
 	launch 0 -kernel "$kernel" -initrd "$initrd" -append "$(boot_line)" -chardev pipe,id=tell,path=tell.0 -serial chardev:tell
 	until grep -qa 'lab: init: waits' console.0 2> /dev/null; do
-		is_alive 0 && ((SECONDS < end)) || return
+		is_alive 0 && ((SECONDS < deadline)) || return
 		sleep 0.2
 	done
 	! kernel_trouble console.0 || return
