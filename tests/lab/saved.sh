@@ -54,35 +54,47 @@ type_in() {
 	answer "$1" '"return": ""'
 }
 
-# Sets `saved`, the file from which guests with `base` go on; nothing if they are to boot.
+# Sets `saved`, the file from which guests with `base` go on; nothing if they are to boot, and `why` if that was not asked for.
 get_saved() {
 	local base hash lock=''
 
-	saved=''
+	saved='' why=''
 	[ "$arch" = amd64 ] && [ "$cpus" = 1 ] && [ "${FMOVE_LAB_RESUME:-yes}" != no ] && [ -z "${FMOVE_LAB_ACCEL:-}" ] || return 0
 	set_machine
 	hash=$({ cat "$lab_dir/saved.sh"; stat -Lc '%s %Y' "$(command -v "$emulator")"; echo "$kernel $initrd ${base[*]} $(boot_line)"; } | sha256sum)
 	saved=$cache_dir/saved-${hash:0:16}
 	if [ ! -s "$saved" ]; then
-		lock_cache && { [ -s "$saved" ] || save; } || saved=''
+		lock_cache && { [ -s "$saved" ] || try_save; } || saved=''
 		[ -z "$lock" ] || exec {lock}>&-
 	fi
 	[ -z "$saved" ] || touch "$saved" 2> /dev/null || true	# another user's may be used
 }
 
-# Sets `lock`, which is held; false, and says so, where guests are to boot.
+# Sets `lock`, which is held; false, and sets `why`, where guests are to boot.
 lock_cache() {
 	local file=$cache_dir/lock.saved
 
 	if [ ! -w "$cache_dir" ] || { [ -e "$file" ] && [ ! -w "$file" ]; }; then
-		say "$cache_dir may not be written: guests boot"
+		why="$cache_dir may not be written"
 		return 1
 	fi
 	exec {lock}> "$file"
 	! flock -n "$lock" || return 0
 	say "another run saves a guest: waiting for that"
 	! flock -w $LOCK_S "$lock" || return 0
-	say "it has not done so within $LOCK_S s: guests boot"
+	why="another run took more than $LOCK_S s to save one"
+	return 1
+}
+
+# As `save`; where that failed within a day (the file beside it says so) it is not tried again, or each test would.
+try_save() {
+	if [ -n "$(find "$saved.failed" -mmin -1440 2> /dev/null)" ]; then
+		why="none could be saved; to try again: rm $saved.failed"
+		return 1
+	fi
+	save && return
+	why="none could be saved"
+	{ : > "$saved.failed"; } 2> /dev/null || true
 	return 1
 }
 
@@ -94,7 +106,6 @@ save() {
 	say "booting a guest that others go on from"
 	cd "$at"
 	save_here || status=$?
-	[ $status = 0 ] || say "it could not be saved: guests boot"
 	[ -z "${pids[0]:-}" ] || kill_guest 0
 	unset 'pids[0]'
 	cd "$run_dir"
@@ -130,10 +141,19 @@ keep_state() {
 	return 1
 }
 
-# forget_saved: no guest goes on from it any more. It may be broken, and would be for ever; the next run saves another.
+# forget_saved WHY: no guest goes on from it any more. It may be broken, and would be for ever; the next run saves another.
 forget_saved() {
-	[ -z "$saved" ] || rm -f "$saved" || true
-	saved=''
+	[ -n "$saved" ] || return 0
+	rm -f "$saved" || true
+	saved='' why=$1
+}
+
+# A run in which guests booted that should have gone on does not pass for one that tried it: its last line says so, and `tests/check` counts them.
+# boots_instead: "; N of M guests booted: WHY", or nothing.
+boots_instead() {
+	[ "${#instead[@]}" != 0 ] || return 0
+	echo "; ${#instead[@]} of $guests guests booted: $why"
+	[ -z "${FMOVE_LAB_BOOTED:-}" ] || echo "$why" >> "$FMOVE_LAB_BOOTED"
 }
 
 # go_on G: guest $1 begins where the saved one stood, gets its `devices`, is told which one it is, and runs. Before it was loaded nothing may be
