@@ -127,10 +127,10 @@ no 2 'set names a whole store.*fmove df" lists' fmove stage set
 no 2 'n2:s names a whole store.*--as.*fmove df n2' fmove stage n2:s
 no 2 'standard output is the command' fmove stage --json n2:s/set -- true
 fmove stage --json n2:s/nowhere >out 2>err
-grep -qx '{"source":"n2:s/nowhere","exit":1,"error":{"code":"ENOENT","text":".*nowhere.*"}}' out ||
+grep -Eqx '\{"source":"n2:s/nowhere","job":"[a-z2-7]{8}","exit":1,"error":\{"code":"ENOENT","text":".*nowhere.*"\}\}' out ||
 	bad "no object for what failed: $(cat out err)"
 fmove stage --json n2:s/set >out 2>err
-grep -q '^{"path":"/.*,"fetched":false,"check":"listing","exit":0}$' out || bad "the object: $(cat out err)"
+grep -q '^{"path":"/.*,"fetched":false,"check":"listing","job":"[^"]*","exit":0}$' out || bad "the object: $(cat out err)"
 [ "$(fmove datasets --quiet)" = set ] || bad "names: $(fmove datasets --quiet)"
 no 1 'begin with a dot' fmove stage --as .x n2:s/set
 no 2 'as: an empty name' fmove stage --as '' n2:s/set

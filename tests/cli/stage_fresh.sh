@@ -21,12 +21,12 @@ grep -q 'here, and its source not asked' err || bad "how fresh it is: $(cat err)
 new=$(fmove stage --check listing n2:s/set 2>err) && [ "$new" != "$data" ] || bad "listing did not look: $(cat err)"
 [ "$(fmove stage --check none n2:s/set 2>err)" = "$new" ] || bad "an older one: $(cat err)"
 fmove stage --json n2:s/set >out 2>err
-grep -q '"fetched":false,"check":"listing","exit":0}' out || bad "listing: $(cat out err)"
+grep -q '"fetched":false,"check":"listing","job":"[^"]*","exit":0}' out || bad "listing: $(cat out err)"
 
 # Its node is off.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 no 4 'check none uses the copy that is here' fmove stage n2:s/set
-[ "$(fmove stage --check none --json n2:s/set 2>err | grep -o '"fetched":false,"check":"none","exit":0}')" ] ||
+[ "$(fmove stage --check none --json n2:s/set 2>err | grep -o '"fetched":false,"check":"none","job":"[^"]*","exit":0}')" ] ||
 	bad "without its node: $(cat err)"
 same "$(store 2)/set/f" "$new/f"
 fmove stage --check none n2:s/other >out 2>err
