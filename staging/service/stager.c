@@ -1447,6 +1447,8 @@ static bool awaits_users(const struct fm_engine *engine)
 {
 	const struct fm_stager *s = fm_stager_of(engine);
 
+	if (fm_list_is_empty(&s->asks) && fm_keeper_is_idle(s->keeper))
+		return false;
 	return fm_list_is_empty(&s->hub_asks) && fm_list_is_empty(&s->runs.all) &&
 	       fm_list_is_empty(&s->checks.all) && !s->is_in_upkeep && fm_afar_is_idle(s->afar) &&
 	       await_users(s) && fm_keeper_awaits_users(s->keeper) &&
