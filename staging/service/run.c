@@ -147,13 +147,20 @@ static void closed(struct fm_work *work)
 	fm_engine_check_stopped(engine);
 }
 
-static void submit(struct fm_stage_run *r, void (*run)(struct fm_work *w),
-		   void (*done)(struct fm_work *w))
+static void submit_awaiting(struct fm_stage_run *r, void (*run)(struct fm_work *w),
+			    void (*done)(struct fm_work *w), const void *may_await)
 {
 	r->work = (struct fm_work){ .run = run, .done = done, .user = r->uid, .job = r->job,
+				    .may_await = may_await,
 				    .who = r->peer[0] ? fm_share_name(r->peer)
 						      : fm_share_user(r->uid) };
 	fm_worker_submit(r->runs->o.worker, &r->work, r->runs->o.loop);
+}
+
+static void submit(struct fm_stage_run *r, void (*run)(struct fm_work *w),
+		   void (*done)(struct fm_work *w))
+{
+	submit_awaiting(r, run, done, NULL);
 }
 
 static void discard(struct fm_work *work)
@@ -501,7 +508,7 @@ static void start_copy(struct fm_stage_run *r)
 {
 	r->phase = "copying";
 	r->is_coming = true;
-	submit(r, copy, copied);
+	submit_awaiting(r, copy, copied, r->served ? fm_served_may_await(r->served) : NULL);
 }
 
 /* ---- with other nodes ---- */

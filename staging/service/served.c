@@ -246,6 +246,11 @@ void fm_served_drop(struct fm_served *s, int fd)
 
 /* ---- the whole ---- */
 
+const void *fm_served_may_await(const struct fm_served *s)
+{
+	return s->holder;
+}
+
 struct fm_tree *fm_served_tree(struct fm_served *s)
 {
 	return &s->tree;

@@ -35,6 +35,9 @@ void fm_served_put(struct fm_served *s);
 /* Any thread: whoever waits hears -ECANCELED, now and later. NULL is allowed. */
 void fm_served_cancel(struct fm_served *s);
 
+/* What all calls to it may wait for without end, as struct fm_work has it: one of his user's. */
+const void *fm_served_may_await(const struct fm_served *s);
+
 /* Its source, for its begin(), fill(), acked(), need() and next_large(); it stays s's. */
 struct fm_tree *fm_served_tree(struct fm_served *s);
 

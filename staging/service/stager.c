@@ -129,12 +129,18 @@ static struct fm_share_id share_of(const struct fm_stage_ask *a)
 	return a->peer[0] ? fm_share_name(a->peer) : fm_share_user(a->uid);
 }
 
+static void submit_awaiting(struct fm_stage_ask *a, void (*run)(struct fm_work *work),
+			    void (*done)(struct fm_work *work), const void *may_await)
+{
+	a->work = (struct fm_work){ .run = run, .done = done, .who = share_of(a), .user = a->uid,
+				    .job = a->job, .may_await = may_await };
+	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+}
+
 static void submit(struct fm_stage_ask *a, void (*run)(struct fm_work *work),
 		   void (*done)(struct fm_work *work))
 {
-	a->work = (struct fm_work){ .run = run, .done = done, .who = share_of(a), .user = a->uid,
-				    .job = a->job };
-	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
+	submit_awaiting(a, run, done, NULL);
 }
 
 /* ---- the end of one ---- */
@@ -803,7 +809,8 @@ static int list_local(struct fm_stage_ask *a, struct fm_err *err)
 		ret = open_own(a, err);
 	if (ret < 0)
 		return ret;
-	submit(a, list_local_run, list_done);
+	submit_awaiting(a, list_local_run, list_done,
+			a->list ? fm_served_may_await(a->list) : NULL);
 	return 0;
 }
 
