@@ -12,6 +12,7 @@
 #include "mover/base/holder.h"
 #include "mover/base/hub_name.h"
 #include "mover/base/list.h"
+#include "mover/base/share.h"
 #include "mover/base/worker.h"
 #include "mover/node/node.h"
 #include "staging/service/hub.h"
@@ -28,6 +29,7 @@ struct fm_own_ask {
 	pid_t pid;
 	bool is_pinned;
 	bool is_cancelled;
+	struct fm_share_held place;	/* its user's, as long as it has anything of his */
 	struct fm_holder *holder;
 	int fds[FM_OWN_FDS];
 	struct fm_work work;		/* there: makes these of the descriptors */
@@ -52,6 +54,7 @@ static void end(struct fm_own_ask *o, const struct fm_stage_result *result)
 	fm_served_put(o->copy);
 	fm_holder_put(o->holder);
 	fm_list_del(&o->at);
+	fm_share_give_all(&o->place);
 	free(o);
 	fm_engine_check_stopped(engine);
 }
@@ -115,6 +118,16 @@ static int check(const struct fm_own_ask_opts *o, struct fm_hub_name *name, stru
 	return 0;
 }
 
+static int take_place(struct fm_own_ask *o, struct fm_err *err)
+{
+	int ret = fm_share_take(fm_stager_own_places(o->s), fm_share_user(o->who.uid), 1, &o->place,
+				err);
+
+	if (ret < 0 && err->is_full)
+		ret = fm_err_full(err, "%s; run this again when one of them has ended", err->text);
+	return ret;
+}
+
 int fm_own_ask(struct fm_stager *s, const struct fm_own_ask_opts *opts,
 	       void (*done)(void *ctx, const struct fm_stage_result *result, const char *home),
 	       void *ctx, struct fm_own_ask **out, struct fm_err *err)
@@ -131,6 +144,11 @@ int fm_own_ask(struct fm_stager *s, const struct fm_own_ask_opts *opts,
 	o->s = s;
 	o->name = name;
 	o->who = opts->who;
+	ret = take_place(o, err);
+	if (ret < 0) {
+		free(o);
+		return ret;
+	}
 	o->pid = opts->pid;
 	o->is_pinned = opts->is_pinned;
 	o->done = done;

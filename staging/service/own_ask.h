@@ -37,7 +37,7 @@ struct fm_own_ask_opts {
 
 /*
  * done(ctx, ...) once, unless an error is returned; its path is that of the snapshot, and home what
- * HF_HOME is.
+ * HF_HOME is. -EBUSY, with is_full: this user, or all, have as many as there may be.
  */
 int fm_own_ask(struct fm_stager *s, const struct fm_own_ask_opts *o,
 	       void (*done)(void *ctx, const struct fm_stage_result *result, const char *home),

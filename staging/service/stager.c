@@ -111,7 +111,7 @@ struct fm_stager {
 	struct fm_keeper *keeper;
 	struct fm_afar *afar;
 	struct fm_far_rules *far_rules;
-	struct fm_share places;
+	struct fm_share places, own_places;
 	struct fm_log_limit lines;	/* of requests of callers of this node */
 	struct fm_timer upkeep;
 	struct fm_work upkeep_work;
@@ -1675,6 +1675,10 @@ static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out,
 	static const struct fm_share_limits limits = { .what = "requests to stage",
 						       .total = FM_STAGE_ASKS_MAX,
 						       .root = FM_STAGE_ASKS_MAX / 8, .times = 1 };
+	static const struct fm_share_limits own = { .what = "requests for own hub caches",
+						    .total = FM_STAGE_OWN_MAX,
+						    .root = FM_STAGE_OWN_MAX / 8,
+						    .most = FM_STAGE_OWN_USER, .times = 1 };
 	struct fm_stager *s = FM_FAULT("stage.alloc") ? NULL : calloc(1, sizeof(*s));
 	int ret;
 
@@ -1694,6 +1698,7 @@ static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out,
 	fm_stage_runs_init(&s->runs, opts, s->cache);
 	fm_stage_check_runs_init(&s->checks, opts->engine);
 	fm_share_init(&s->places, &limits);
+	fm_share_init(&s->own_places, &own);
 	s->elsewhere = (struct fm_elsewhere){ .engine = opts->engine, .loop = opts->loop,
 					      .cache = s->cache, .togethers = s->togethers,
 					      .is_coming = is_coming, .ctx = s };
@@ -1767,6 +1772,11 @@ struct fm_hub *fm_stager_hub(struct fm_stager *s)
 struct fm_list *fm_stager_hub_asks(struct fm_stager *s)
 {
 	return &s->hub_asks;
+}
+
+struct fm_share *fm_stager_own_places(struct fm_stager *s)
+{
+	return &s->own_places;
 }
 
 struct fm_togethers *fm_stager_togethers(struct fm_stager *s)

@@ -39,6 +39,7 @@ struct fm_list;
 struct fm_loop;
 struct fm_queue;
 struct fm_served;
+struct fm_share;
 struct fm_stage_check_runs;
 struct fm_stage_runs;
 struct fm_together;
@@ -48,6 +49,12 @@ struct fm_worker;
 
 #define FM_STAGE_UPLOADS_MAX 16u	/* from the disk at once, of one run */
 #define FM_STAGE_ASKS_MAX 256u		/* requests under way */
+/*
+ * Of these for what the caller serves of his own hub cache: each has memory and a thread that he
+ * alone lets go on. Of one user, and of all.
+ */
+#define FM_STAGE_OWN_USER 4u
+#define FM_STAGE_OWN_MAX  32u
 
 struct fm_stager_opts {
 	struct fm_loop *loop;
@@ -92,6 +99,7 @@ struct fm_elsewhere *fm_stager_elsewhere(struct fm_stager *s);
 struct fm_afar *fm_stager_afar(struct fm_stager *s);
 struct fm_hub *fm_stager_hub(struct fm_stager *s);
 struct fm_list *fm_stager_hub_asks(struct fm_stager *s);	/* of hub_ask.h */
+struct fm_share *fm_stager_own_places(struct fm_stager *s);	/* of own_ask.h */
 struct fm_togethers *fm_stager_togethers(struct fm_stager *s);
 const struct fm_stage_runs *fm_stager_runs(const struct fm_stager *s);
 

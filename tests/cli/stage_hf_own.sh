@@ -190,6 +190,115 @@ else
 	echo "not tried: ${said#SKIP: }"
 fi
 
+# Callers who live, and serve nothing of what they ask for: each has four requests at most, and all together not the threads that whoever stages
+# from a store needs.
+cat >callers.py <<'P'
+import json, os, socket, sys, threading
+
+PULSE_AT = 7 << 20      # FM_CHANNEL_PULSE_AT
+COMMIT = sys.argv[3]
+memories = []
+
+def beat():
+    n = 0
+    while not threading.Event().wait(0.5):
+        n += 1
+        for memory in list(memories):
+            os.pwrite(memory, n.to_bytes(8, "little"), PULSE_AT)
+
+class Caller:
+    def __init__(self, uid):
+        os.seteuid(uid)
+        self.api = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.api.connect(sys.argv[2])
+        os.seteuid(0)
+        self.asked = 0
+        self.theirs = []
+
+    def send(self, op, fds=(), **keys):
+        self.asked += 1
+        socket.send_fds(self.api, [json.dumps({"op": op, "id": self.asked, **keys}).encode()], fds)
+        return self.asked
+
+    def hear(self, to):
+        while True:
+            said = json.loads(self.api.recv(65536))
+            if said.get("id") == to and said.get("event") in ("accepted", "done", "error"):
+                return said
+
+    def ask(self):
+        fds = []
+        for _ in range(2):
+            memory = os.memfd_create("unserved")
+            os.ftruncate(memory, PULSE_AT + 8)
+            memories.append(memory)
+            fds.append(memory)
+            for _ in range(3):
+                pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                self.theirs += pair
+                fds.append(pair[0].fileno())
+        number = self.send("stage_own", fds, path="models--me--unserved@" + COMMIT, to="main", progress_ms=1000000)
+        return number, self.hear(number)
+
+    def cancel(self, number):
+        self.send("cancel", job=number)
+        return self.hear(number).get("code")
+
+def check(is_so, what):
+    if not is_so:
+        print(what, flush=True)
+        os._exit(1)
+
+def bound():
+    callers = [Caller(61011 + i) for i in range(7)]
+    first, asked = callers[0], []
+    for i in range(4):
+        number, said = first.ask()
+        check(said["event"] == "accepted", "request %d: %s" % (i, said))
+        asked.append(number)
+    number, said = first.ask()
+    check(said.get("code") == "EBUSY" and said.get("full") and "yours (4 of 32)" in said["text"] and
+          "when one of them has ended" in said["text"], "a fifth: %s" % said)
+    for caller in callers[1:]:
+        check(caller.ask()[1]["event"] == "accepted", "another user is refused")
+        for _ in range(3):
+            caller.ask()
+    print("asked", flush=True)
+    sys.stdin.readline()
+    for number in asked:
+        code = first.cancel(number)
+        check(code == "ECANCELED", "cancelled: %s" % code)
+    number, said = first.ask()
+    check(said["event"] == "accepted", "behind that: %s" % said)
+
+threading.Thread(target=beat, daemon=True).start()
+globals()[sys.argv[1]]()
+print("done", flush=True)
+os._exit(0)
+P
+# callers WHAT: says "asked", and goes on with a line through descriptor 8.
+callers() {
+	rm -f go
+	mkfifo go
+	python3 callers.py "$1" "$dir/c/n1/fmoved.sock" "$one" <go >callers.out 2>&1 &
+	callers=$!
+	exec 8>go
+}
+have_asked() { grep -q asked callers.out || ! kill -0 $callers 2>/dev/null; }
+chmod 666 "$dir"/c/n1/fmoved.sock
+if command -v python3 >/dev/null; then
+	mkdir "$(store 1)/plain"
+	echo plain >"$(store 1)/plain/file"
+	callers bound
+	await have_asked || bad "they do not ask"
+	ok as $b timeout "$HANG_S" fmove stage n1:s/plain -- true
+	echo >&8
+	wait $callers || bad "requests that nobody serves: $(cat callers.out)"
+	exec 8>&-
+else
+	echo "not tried: no python3"
+fi
+
 # It goes with its names, and with the last one his hub.
 chmod 666 "$dir"/c/n1/fmoved.sock
 reachable 2
