@@ -963,7 +963,7 @@ int fm_tree_remote_new(const struct fm_tree_remote_opts *o, struct fm_tree **out
 	}
 	if (r)
 		remote_close(&r->tree);
-	for (unsigned i = used; i < o->count; i++)
-		(void)close(o->fds[i]);		/* unused */
+	/* unused; of what they are nothing may be known, so that closing one may take for ever */
+	fm_holder_close(o->holder, o->fds + used, o->count - used);
 	return ret < 0 ? ret : fm_err_set(err, -ENOMEM, "no memory for a tree");
 }
