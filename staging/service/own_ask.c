@@ -28,7 +28,8 @@ struct fm_own_ask {
 	struct fm_who who;
 	pid_t pid;
 	bool is_pinned;
-	bool is_cancelled;
+	bool is_made;			/* list, copy and err are; before, the holder's */
+	bool is_over;			/* it was answered meanwhile, and is off the list */
 	struct fm_share_held place;	/* its user's, as long as it has anything of his */
 	struct fm_holder *holder;
 	int fds[FM_OWN_FDS];
@@ -42,21 +43,48 @@ struct fm_own_ask {
 
 /* ---- the end ---- */
 
-static void end(struct fm_own_ask *o, const struct fm_stage_result *result)
+static void answer(struct fm_own_ask *o, const struct fm_stage_result *result)
 {
-	struct fm_engine *engine = fm_stager_engine(o->s);
 	char home[FM_PATH_LEN_MAX + 1];
 
 	fm_hub_own_home(fm_stager_hub(o->s), o->who.uid, home);
 	if (o->ctx)
 		o->done(o->ctx, result, home);
+	o->ctx = NULL;
+	fm_list_del(&o->at);
+}
+
+static void free_ask(struct fm_own_ask *o)
+{
 	fm_served_put(o->list);
 	fm_served_put(o->copy);
 	fm_holder_put(o->holder);
-	fm_list_del(&o->at);
 	fm_share_give_all(&o->place);
 	free(o);
+}
+
+static void end(struct fm_own_ask *o, const struct fm_stage_result *result)
+{
+	struct fm_engine *engine = fm_stager_engine(o->s);
+
+	answer(o, result);
+	free_ask(o);
 	fm_engine_check_stopped(engine);
+}
+
+/*
+ * What he passed is still looked at in his holder, whose threads may all wait for ever: nobody
+ * waits for that. He keeps his place.
+ */
+static void leave(struct fm_own_ask *o)
+{
+	struct fm_stage_result left = { .is_hub = true };
+
+	(void)fm_err_set(&left.err, -ECANCELED, "cancelled");
+	fm_stager_log_failed(o->s, o->job, o->dataset, &left.err);
+	answer(o, &left);
+	o->is_over = true;
+	fm_engine_check_stopped(fm_stager_engine(o->s));
 }
 
 static void staged(void *ctx, const struct fm_stage_result *result)
@@ -74,11 +102,17 @@ static int stage(struct fm_own_ask *o, struct fm_err *err)
 				      .is_pinned = o->is_pinned,
 				      .is_hub = true, .list = o->list, .copy = o->copy,
 				      .revision = o->revision };
+	int ret;
 
-	if (o->is_cancelled)
-		return fm_err_set(err, -ECANCELED, "cancelled");
 	r.path_len = (size_t)snprintf(path, sizeof(path), "%s@%s", o->name.dir, o->name.revision);
-	return fm_stager_ask(o->s, &r, staged, o, &o->ask, err);
+	ret = fm_stager_ask(o->s, &r, staged, o, &o->ask, err);
+	if (ret < 0)
+		return ret;
+	/* that has its own references, and lets go of each when it is through with it */
+	fm_served_put(o->list);
+	fm_served_put(o->copy);
+	o->list = o->copy = NULL;
+	return 0;
 }
 
 static void make_run(struct fm_work *work)
@@ -97,6 +131,11 @@ static void make_done(struct fm_work *work)
 	struct fm_own_ask *o = fm_container_of(work, struct fm_own_ask, work);
 	struct fm_stage_result failed = { .err = o->err };
 
+	if (o->is_over) {
+		free_ask(o);
+		return;
+	}
+	o->is_made = true;
 	if (failed.err.code == 0)
 		(void)stage(o, &failed.err);
 	if (failed.err.code < 0) {
@@ -170,12 +209,12 @@ int fm_own_ask(struct fm_stager *s, const struct fm_own_ask_opts *opts,
 
 void fm_own_ask_cancel(struct fm_own_ask *o)
 {
-	o->is_cancelled = true;
-	fm_served_cancel(o->list);
-	fm_served_cancel(o->copy);
+	if (o->is_made)
+		fm_stage_ask_cancel(o->ask);
+	else
+		leave(o);
 }
 
-/* While its descriptors are looked at, or the request ends, o is still used; then it goes. */
 void fm_own_ask_forget(struct fm_own_ask *o)
 {
 	o->ctx = NULL;

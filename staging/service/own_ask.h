@@ -43,7 +43,7 @@ int fm_own_ask(struct fm_stager *s, const struct fm_own_ask_opts *o,
 	       void (*done)(void *ctx, const struct fm_stage_result *result, const char *home),
 	       void *ctx, struct fm_own_ask **out, struct fm_err *err);
 
-/* It ends soon: -ECANCELED. */
+/* It ends, -ECANCELED: now, or as soon as our own disk answers. */
 void fm_own_ask_cancel(struct fm_own_ask *o);
 
 /* Who asked has gone away, and it ends. */

@@ -66,6 +66,7 @@ struct fm_stage_run {
 	bool is_shared;			/* it came so */
 	bool is_alone;			/* no other node asked for it */
 	bool is_there;			/* all of it came, in an earlier run */
+	bool is_left;			/* it was served, and the last who waited has gone */
 	bool is_coming;			/* its bytes do, now */
 	bool is_hub;
 	int draft;			/* of its manifest; -1: none */
@@ -189,6 +190,9 @@ static bool is_useless(const struct fm_stage_run *r)
 
 static void end_run(struct fm_stage_run *r)
 {
+	/* Whoever reads for it says only that he was told to end. */
+	if (r->is_left && (r->err.code == -ECANCELED || r->err.code == -EHOSTDOWN))
+		(void)fm_err_set(&r->err, -ECANCELED, "nobody waits for it any more");
 	submit(r, is_useless(r) ? discard : close_run, closed);
 }
 
@@ -680,6 +684,8 @@ static void prepared(struct fm_work *work)
 
 	if (r->err.code == 0 && r->runs->is_stopping)
 		(void)fm_err_set(&r->err, -EHOSTDOWN, "fmoved stops");
+	if (r->err.code == 0 && r->is_left)
+		(void)fm_err_set(&r->err, -ECANCELED, "cancelled");
 	if (r->err.code < 0 && r->file)
 		fm_file_give_up(r->file, true);
 	if (r->err.code < 0 || !r->fetch)
@@ -827,6 +833,16 @@ int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *pl
 	fm_list_append(&r->waiters, &waiter->at);
 	*out = r;
 	return 0;
+}
+
+void fm_stage_run_leave(struct fm_stage_run *r, struct fm_stage_waiter *waiter)
+{
+	fm_list_del(&waiter->at);
+	if (!r->served || !fm_list_is_empty(&r->waiters))
+		return;
+	r->is_left = true;
+	atomic_store(&r->is_stopped, true);
+	fm_served_cancel(r->served);
 }
 
 const char *fm_stage_run_job(const struct fm_stage_run *run)

@@ -62,6 +62,12 @@ int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *pl
 		      struct fm_stage_waiter *waiter, struct fm_stage_run **out,
 		      struct fm_err *err);
 
+/*
+ * He waits for it no more, and hears nothing. One that a caller serves ends with the last who
+ * waits; what came stays.
+ */
+void fm_stage_run_leave(struct fm_stage_run *run, struct fm_stage_waiter *waiter);
+
 /* What it is logged under: of who asked first. */
 const char *fm_stage_run_job(const struct fm_stage_run *run);
 

@@ -79,7 +79,10 @@ struct fm_stage_ask {
 	pid_t pid;
 	bool is_pinned;
 	bool is_hub;
-	struct fm_served *list, *copy;	/* of the caller's own hub cache; NULL: it is of a store */
+	bool is_own;			/* of the caller's own hub cache, which he serves: */
+	struct fm_served *list, *copy;	/* until it is listed; to be copied */
+	bool is_listing;		/* it is served that, now */
+	atomic_bool is_cancelled;	/* he does not wait any more; the worker looks, too */
 	char revision[FM_HUB_REVISION_MAX + 1];	/* of a hub, for its ref; "": none */
 	bool is_live;
 	enum fm_stage_freshness check;
@@ -235,7 +238,7 @@ static void fail_ask(struct fm_stage_ask *a, const struct fm_err *why)
 static void source_of(const struct fm_stage_ask *a, char out[static FM_CACHE_SOURCE_MAX + 1])
 {
 	/* What a hub gave was compared with its names, and no plain source is called so. */
-	if (a->list)
+	if (a->is_own)
 		fm_hub_own_source(a->uid, a->path, out, FM_CACHE_SOURCE_MAX + 1);
 	else if (a->is_hub)
 		fm_hub_source(a->node, a->store, a->path, out, FM_CACHE_SOURCE_MAX + 1);
@@ -303,7 +306,7 @@ static void hold_run(struct fm_work *work)
 	if (ret == 0 || ret == -ENOENT)
 		ret = find_data(a, err);
 	/* The hold comes first: the right to read may depend on it. */
-	if (ret == 0 && a->pid > 0 && atomic_load(&a->ctx))
+	if (ret == 0 && a->pid > 0 && atomic_load(&a->ctx) && !atomic_load(&a->is_cancelled))
 		ret = fm_cache_hold(c, a->id, &who, &hold, err);
 	if (ret == 0 && !a->do_rules_wait)
 		ret = fm_stage_rights_agree(c, a->id, a->from ? a->from->store : NULL, err);
@@ -752,18 +755,29 @@ static void list_run(struct fm_work *work)
 		(void)fm_stage_offered_draft(a->offered, a->draft, &a->totals, &a->result.err);
 }
 
+/* Whoever served it keeps no memory for that while it is copied. */
+static void take_listing(struct fm_stage_ask *a)
+{
+	fm_served_put(a->list);
+	a->list = NULL;
+	find_or_fetch(a);
+}
+
 static void list_done(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 
 	fm_stage_offered_free(a->offered);
 	a->offered = NULL;
+	a->is_listing = false;
+	if (a->result.err.code == 0 && atomic_load(&a->is_cancelled))
+		(void)fm_err_set(&a->result.err, -ECANCELED, "cancelled");
 	if (a->result.err.code == 0 && a->s->is_stopping)
 		(void)fm_err_set(&a->result.err, -EHOSTDOWN, "fmoved stops");
 	if (a->result.err.code == 0 && a->is_reread)
 		take(a, a->id);
 	else if (a->result.err.code == 0)
-		find_or_fetch(a);
+		take_listing(a);
 	else if (!try_again(a, a->result.err.code))
 		fail_listing(a, &a->result.err);
 }
@@ -805,10 +819,11 @@ static int list_local(struct fm_stage_ask *a, struct fm_err *err)
 {
 	int ret = fm_stage_offered_new(FM_STAGE_OFFERED_MAX, &a->offered, err);
 
-	if (ret == 0 && !a->list)
+	if (ret == 0 && !a->is_own)
 		ret = open_own(a, err);
 	if (ret < 0)
 		return ret;
+	a->is_listing = a->is_own;
 	submit_awaiting(a, list_local_run, list_done,
 			a->list ? fm_served_may_await(a->list) : NULL);
 	return 0;
@@ -1150,7 +1165,7 @@ static int look(struct fm_stage_ask *a, struct fm_err *err)
 					   .path_len = a->path_len,
 					   .who = { NULL, a->uid, a->gid } };
 
-	return a->list ? list_local(a, err)
+	return a->is_own ? list_local(a, err)
 		       : fm_request_start(a->s->o.engine, &o, looked, a, err);
 }
 
@@ -1221,6 +1236,7 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 		a->result.check = r->check;
 	a->is_hub = a->result.is_hub = r->is_hub;
 	(void)snprintf(a->revision, sizeof(a->revision), "%s", r->revision ? r->revision : "");
+	a->is_own = r->list;
 	a->list = fm_served_ref(r->list);
 	a->copy = fm_served_ref(r->copy);
 	a->is_live = r->is_live;
@@ -1281,7 +1297,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 		return fm_err_set(err, -ENOMEM, "no memory for a request");
 	}
 	a->nodes = nodes;
-	if (!a->list)
+	if (!a->is_own)
 		fm_far_rules_ask(s->far_rules, a->node, a->store);
 	if (s->is_stopping)
 		ret = fm_err_set(err, -EHOSTDOWN, "fmoved stops");
@@ -1303,6 +1319,24 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 void fm_stage_ask_forget(struct fm_stage_ask *ask)
 {
 	atomic_store(&ask->ctx, NULL);
+}
+
+/* In all other states it waits for our own disk alone. */
+void fm_stage_ask_cancel(struct fm_stage_ask *ask)
+{
+	struct fm_err err;
+
+	atomic_store(&ask->is_cancelled, true);
+	fm_served_cancel(ask->list);
+	fm_served_cancel(ask->copy);
+	if (ask->is_listing)
+		(void)fm_worker_cancel(ask->s->o.worker, &ask->work);
+	if (!ask->run)
+		return;
+	fm_stage_run_leave(ask->run, &ask->waiter);
+	ask->run = NULL;
+	(void)fm_err_set(&err, -ECANCELED, "cancelled");
+	fail_ask(ask, &err);
 }
 
 bool fm_stager_is_asked(struct fm_stager *s, const char *source, uid_t uid)

@@ -183,6 +183,12 @@ void fm_stager_log_failed(struct fm_stager *s, const char *job, const char *name
 /* Who asked has gone away. */
 void fm_stage_ask_forget(struct fm_stage_ask *ask);
 
+/*
+ * It ends, -ECANCELED: now, or as soon as our own disk answers. For one whose caller serves it:
+ * what is fetched for it ends, too, unless others of his requests wait for that.
+ */
+void fm_stage_ask_cancel(struct fm_stage_ask *ask);
+
 /* Whether a request of that user for that source is under way, though he went away. */
 bool fm_stager_is_asked(struct fm_stager *s, const char *source, uid_t uid);
 

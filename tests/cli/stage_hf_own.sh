@@ -185,10 +185,43 @@ if [ "$said" = mounted ]; then
 	kill -KILL $fs
 	umount -l "$hung/snapshots/$one"
 	trap down EXIT
-	start_again n1
 else
 	echo "not tried: ${said#SKIP: }"
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
 fi
+
+# Two requests for one revision are one copy. Whoever leaves is answered at once, though only the other's home could let it go on; when both have left
+# it ends, the next request has it, and the daemon stops. (The point that is late is in the holder: as a home that never answers.)
+# started FAULT: n1, with that.
+started() {
+	FMOVE_FAULT=$1 start_again n1
+	chmod 666 "$dir"/c/n1/fmoved.sock
+}
+log=$dir/c/n1/log
+started served.buf:2+100000
+has home$a/hub joined "$one" 'of a'
+chown -R $a:$a home$a
+gone_is() { ! kill -0 "$1" 2>/dev/null; }
+# asks NAME: in the background, as $waits.
+asks() {
+	setpriv --reuid $a --regid $a --clear-groups env HF_HUB_CACHE="$PWD/home$a/hub" "$FMOVE_BIN/fmove" stage hf:me/joined >out."$1" 2>err."$1" &
+	waits=$!
+}
+asks first
+first=$waits
+is_logged 'fault: served.buf is late' "$log" || bad "nothing is copied: $(cat err.first)"
+asks second
+is_logged 'what job .* brings is waited for' "$log" || bad "the second does not join: $(cat err.second)"
+kill -TERM $waits
+await gone_is $waits || bad "who joined cannot leave: $(cat err.second)"
+kill -0 $first || bad "with him who joined the first goes: $(cat err.first)"
+kill -TERM $first
+await gone_is $first || bad "the first cannot leave: $(cat err.first)"
+is_logged 'staging of .* ended: nobody waits for it any more' "$log" || bad "it goes on without them"
+ok as $a timeout "$HANG_S" fmove stage hf:me/joined -- true
+as $a fmove unstage models--me--joined || bad "unstage: $(fmove datasets)"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1 || bad "behind what never ends the daemon does not stop"
+start_again n1
 
 # Callers who live, and serve nothing of what they ask for: each has four requests at most, and all together not the threads that whoever stages
 # from a store needs.
@@ -271,6 +304,20 @@ def bound():
     number, said = first.ask()
     check(said["event"] == "accepted", "behind that: %s" % said)
 
+# Behind a holder that never says what the descriptors are.
+def unmade():
+    caller = Caller(61011)
+    number, said = caller.ask()
+    check(said["event"] == "accepted", "not taken: %s" % said)
+    print("asked", flush=True)
+    sys.stdin.readline()
+    code = caller.cancel(number)
+    check(code == "ECANCELED", "cancelled: %s" % code)
+    for i in range(3):
+        check(caller.ask()[1]["event"] == "accepted", "request %d behind that" % i)
+    number, said = caller.ask()
+    check(said.get("full"), "it keeps no place: %s" % said)
+
 threading.Thread(target=beat, daemon=True).start()
 globals()[sys.argv[1]]()
 print("done", flush=True)
@@ -295,6 +342,15 @@ if command -v python3 >/dev/null; then
 	echo >&8
 	wait $callers || bad "requests that nobody serves: $(cat callers.out)"
 	exec 8>&-
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+	started channel.remote:1+100000
+	callers unmade
+	is_logged 'fault: channel.remote is late' "$log" || bad "it is not looked at what he passed: $(cat callers.out)"
+	echo >&8
+	wait $callers || bad "a request that is looked at without end: $(cat callers.out)"
+	exec 8>&-
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1 || bad "what he passed is looked at, and the daemon does not stop"
+	start_again n1
 else
 	echo "not tried: no python3"
 fi
