@@ -410,6 +410,9 @@ static int show_data(const struct place *h, int repository, const struct show *s
 static int check_in(const struct place *h, int repository, const struct show *s,
 		    struct fm_err *err)
 {
+	enum fm_hub_ref_for whom = h->is_own  ? FM_HUB_REF_FOR_OWN
+				   : s->asked ? FM_HUB_REF_FOR_USER
+					      : FM_HUB_REF_FOR_ANOTHER;
 	const char *commit = s->source->name.revision;
 
 	if (!s->asked && has_newer(h, repository, s))
@@ -417,7 +420,7 @@ static int check_in(const struct place *h, int repository, const struct show *s,
 				  commit);
 	if (strcmp(s->revision, commit) == 0)
 		return 0;
-	return fm_hub_ref_check(repository, s->revision, commit, !s->asked, err);
+	return fm_hub_ref_check(repository, s->revision, commit, whom, err);
 }
 
 static int make_ref(const struct place *h, int repository, const struct show *s)

@@ -20,10 +20,24 @@
 #define MODE_HERE 0644		/* a user of this node asked for it */
 #define MODE_ANOTHER 0444	/* only another node did */
 
+/* Removes a ref if it leads to the commit ("": to none), or such of a directory, and that if it is
+ * empty then. */
+static void drop_ref(int dir, const char *name, void *ctx)
+{
+	char commit[FM_HUB_COMMIT_LEN + 1];
+
+	if (fm_hub_ref_read(dir, name, commit) == 0 && strcmp(commit, ctx) == 0) {
+		(void)unlinkat(dir, name, 0);
+		return;
+	}
+	fm_hub_dir_each(dir, name, drop_ref, ctx);
+	(void)unlinkat(dir, name, AT_REMOVEDIR);
+}
+
 /* ---- what may be made ---- */
 
 struct count {
-	const char *commit;
+	const char *commit;		/* NULL: whatever they lead to */
 	unsigned refs;
 };
 
@@ -35,7 +49,7 @@ static void count_ref(int dir, const char *name, void *ctx)
 	if (fm_hub_ref_read(dir, name, commit) < 0)
 		fm_hub_dir_each(dir, name, count_ref, c);
 	else
-		c->refs += strcmp(commit, c->commit) == 0;
+		c->refs += !c->commit || strcmp(commit, c->commit) == 0;
 }
 
 static bool leads_to(int repository, const char *revision, const char *commit)
@@ -76,19 +90,28 @@ static bool is_in_the_way(const char *revision)
 	return false;
 }
 
-static int check_another(int repository, const char *revision, const char *commit,
-			 struct fm_err *err)
+/* Each part but the last is a directory. */
+static int check_parts(const char *revision, const char *whose, struct fm_err *err)
 {
-	struct count c = { .commit = commit };
 	unsigned parts = 1;
 
 	for (const char *at = revision; (at = strchr(at, '/')); at++)
 		parts++;
-	if (parts > FM_HUB_REF_PARTS_MAX)
-		return fm_err_set(err, -ENAMETOOLONG,
-				  "\"%.100s\" has %u parts: a revision for another node has %d at "
-				  "most",
-				  revision, parts, FM_HUB_REF_PARTS_MAX);
+	if (parts <= FM_HUB_REF_PARTS_MAX)
+		return 0;
+	return fm_err_set(err, -ENAMETOOLONG,
+			  "\"%.100s\" has %u parts: a revision %s has %d at most", revision, parts,
+			  whose, FM_HUB_REF_PARTS_MAX);
+}
+
+static int check_another(int repository, const char *revision, const char *commit,
+			 struct fm_err *err)
+{
+	struct count c = { .commit = commit };
+	int ret = check_parts(revision, "for another node", err);
+
+	if (ret < 0)
+		return ret;
 	if (is_in_the_way(revision))
 		return fm_err_set(err, -EEXIST, "\"%.100s\" would be in the way of other names",
 				  revision);
@@ -99,6 +122,27 @@ static int check_another(int repository, const char *revision, const char *commi
 				  "another node: run it there",
 				  c.refs, commit);
 	return 0;
+}
+
+/* One that moves takes no more than it did. */
+static int check_own(int repository, const char *revision, struct fm_err *err)
+{
+	char path[REF_PATH_MAX], now[FM_HUB_COMMIT_LEN + 1];
+	struct count c = { .commit = NULL };
+	int ret = check_parts(revision, "of an own hub cache", err);
+
+	(void)snprintf(path, sizeof(path), REFS "/%s", revision);
+	if (ret < 0 || fm_hub_ref_read(repository, path, now) == 0)
+		return ret;
+	fm_hub_ref_drop(repository, "");	/* directories that a crash has left empty */
+	fm_hub_dir_each(repository, REFS, count_ref, &c);
+	if (c.refs < FM_HUB_OWN_REFS_MAX)
+		return 0;
+	return fm_err_set(err, -EDQUOT,
+			  "%u branches and tags of your own hub cache are staged for that "
+			  "repository already: ask for the commit itself, or fmove unstage what they "
+			  "lead to",
+			  c.refs);
 }
 
 static void look_what_stays(int dir, const char *name, void *ctx)
@@ -124,16 +168,17 @@ static bool does_stay(int repository, const char *path)
 /*
  * What is a file cannot become a directory, nor a directory with refs a file. For a user here what
  * was made for other nodes gives way, so nothing that another node names bars him from a revision.
+ * Nothing but the way of this revision is looked at: all other hubs wait meanwhile.
  */
 static int check_way(int repository, const char *revision, bool is_for_another, struct fm_err *err)
 {
-	char path[REF_PATH_MAX];
+	char path[REF_PATH_MAX], none[] = "";
 	size_t len = sizeof(REFS "/") - 1;
 	struct stat st;
 	bool is_last;
 
-	fm_hub_ref_drop(repository, "");	/* directories that a crash has left empty */
 	(void)snprintf(path, sizeof(path), REFS "/%s", revision);
+	drop_ref(repository, path, none);	/* directories that a crash has left empty */
 	do {
 		char *end = path + len + strcspn(path + len, "/");
 
@@ -153,14 +198,17 @@ static int check_way(int repository, const char *revision, bool is_for_another, 
 }
 
 int fm_hub_ref_check(int repository, const char *revision, const char *commit,
-		     bool is_for_another, struct fm_err *err)
+		     enum fm_hub_ref_for whom, struct fm_err *err)
 {
+	bool is_for_another = whom == FM_HUB_REF_FOR_ANOTHER;
 	int ret = 0;
 
 	if (leads_to(repository, revision, commit))
 		return 0;
 	if (is_for_another)
 		ret = check_another(repository, revision, commit, err);
+	else if (whom == FM_HUB_REF_FOR_OWN)
+		ret = check_own(repository, revision, err);
 	return ret == 0 ? check_way(repository, revision, is_for_another, err) : ret;
 }
 
@@ -233,18 +281,6 @@ int fm_hub_ref_make(int repository, const char *revision, const char *commit, bo
 }
 
 /* ---- what goes ---- */
-
-static void drop_ref(int dir, const char *name, void *ctx)
-{
-	char commit[FM_HUB_COMMIT_LEN + 1];
-
-	if (fm_hub_ref_read(dir, name, commit) == 0 && strcmp(commit, ctx) == 0) {
-		(void)unlinkat(dir, name, 0);
-		return;
-	}
-	fm_hub_dir_each(dir, name, drop_ref, ctx);
-	(void)unlinkat(dir, name, AT_REMOVEDIR);
-}
 
 void fm_hub_ref_drop(int repository, const char *commit)
 {

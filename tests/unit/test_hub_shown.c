@@ -1144,10 +1144,43 @@ static void test_own(void)
 	teardown();
 }
 
+/* Nothing but he says how many revisions lead there, and what holds them counts for no quota. */
+static void test_own_bounded(void)
+{
+	char revision[32];
+	uint64_t id, other;
+
+	setup();
+	id = bring("t", X, BLOB);
+	other = bring("t", Y, OTHER_BLOB);
+	fm_hub_own_source(61003, REPOSITORY "@" X, table[id - 1].source,
+			  sizeof(table[id - 1].source));
+	fm_hub_own_source(61003, REPOSITORY "@" Y, table[other - 1].source,
+			  sizeof(table[other - 1].source));
+	if (show_here(id, "1/2/3/4/5/6/7/8") == -EOPNOTSUPP) {	/* no ACLs in this file system */
+		teardown();
+		return;
+	}
+	CU_ASSERT_EQUAL(show_here(id, "1/2/3/4/5/6/7/9/9"), -ENAMETOOLONG);
+	for (unsigned i = 1; i < FM_HUB_OWN_REFS_MAX; i++) {
+		(void)snprintf(revision, sizeof(revision), "a%u", i);
+		CU_ASSERT_EQUAL(show_here(i % 2 ? id : other, revision), 0);
+	}
+	CU_ASSERT_EQUAL(show_here(id, "more"), -EDQUOT);
+	CU_ASSERT_EQUAL(show_here(other, "more"), -EDQUOT);
+	CU_ASSERT_FALSE(is_in_cache(HOME "-61003/" HUB "/" REPOSITORY "/refs/more"));
+	CU_ASSERT_EQUAL(show_here(other, "a1"), 0);	/* it moves */
+	CU_ASSERT_EQUAL(show_here(id, X), 0);		/* the commit itself needs none */
+	evict(id);
+	CU_ASSERT_EQUAL(show_here(other, "more"), 0);
+	teardown();
+}
+
 static const struct fm_test tests[] = {
 	{ "the source of a user's own cache is no node's", test_own_source },
 	{ "and so is its version", test_own_version },
 	{ "what is of it is shown in a hub of his", test_own },
+	{ "and so many names of it that they are bounded", test_own_bounded },
 	{ "another source's copy of a commit is not shown, nor another commit by it",
 	  test_same_then_other },
 	{ "nor when what a branch leads to goes", test_evicted },
