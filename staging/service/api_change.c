@@ -57,34 +57,57 @@ struct change {
 };
 
 /*
+ * Whether it came of another user's own hub cache: then nobody but root of this node shall know
+ * that it is here, and no other node may name it, not even in his name.
+ */
+static bool is_hidden(const struct fm_cache_info *info, uid_t uid, bool is_here)
+{
+	struct fm_hub_name name;
+	uid_t owner;
+
+	if (!fm_hub_is_own(info->source))
+		return false;
+	if (!is_here)
+		return true;
+	return uid != 0 && (fm_hub_own_parse(info->source, &owner, &name) < 0 || owner != uid);
+}
+
+/* What a name may mean to who says it. */
+struct meant {
+	const char *name;		/* of datasets, or their source */
+	uid_t uid;
+	bool is_here;			/* a user of this node */
+	bool is_any;			/* one was met that is no secret to him */
+};
+
+/*
  * Whether the dataset has that name or source, and this user staged it or is root. For one that was
  * removed from the disk by hand nobody knows who staged it; then any user may, because there is
  * nothing left to lose.
  */
-static bool is_his(struct fm_cache *c, uint64_t id, const char *name, uid_t uid, bool is_here)
+static bool is_his(struct fm_cache *c, uint64_t id, struct meant *m)
 {
 	struct fm_cache_info info;
 	struct fm_err err;	/* it goes just now: then it is none */
 	int ret;
 
 	if (!fm_cache_look(c, id, &info) ||
-	    (strcmp(info.name, name) != 0 && strcmp(info.source, name) != 0))
+	    (strcmp(info.name, m->name) != 0 && strcmp(info.source, m->name) != 0) ||
+	    is_hidden(&info, m->uid, m->is_here))
 		return false;
-	/* what came of a user's own hub cache no other node may name, not even in his name */
-	if (!is_here && fm_hub_is_own(info.source))
-		return false;
-	ret = uid == 0 && is_here ? 1 : fm_cache_is_user(c, id, uid, &err);
+	m->is_any = true;
+	ret = m->uid == 0 && m->is_here ? 1 : fm_cache_is_user(c, id, m->uid, &err);
 	return ret == 1 || ret == -ENOENT;
 }
 
 /* Finds any dataset of that name that the user may change; 0: there is none. */
-static uint64_t find_any(struct fm_cache *c, const char *name, uid_t uid, bool is_here)
+static uint64_t find_any(struct fm_cache *c, struct meant *m)
 {
 	uint64_t *ids = calloc(FM_CACHE_DATASETS_MAX, sizeof(*ids)), id = 0;
 	size_t count = ids ? fm_cache_list(c, ids, FM_CACHE_DATASETS_MAX) : 0;
 
 	for (; count > 0 && id == 0; count--)
-		if (is_his(c, ids[count - 1], name, uid, is_here))
+		if (is_his(c, ids[count - 1], m))
 			id = ids[count - 1];
 	free(ids);
 	return id;
@@ -93,14 +116,16 @@ static uint64_t find_any(struct fm_cache *c, const char *name, uid_t uid, bool i
 int fm_stage_find_his(struct fm_cache *cache, const char *name, uid_t uid, bool is_here,
 		      uint64_t *id, struct fm_err *err)
 {
+	struct meant m = { .name = name, .uid = uid, .is_here = is_here };
 	uint64_t last = fm_cache_find_name(cache, name);
 
-	if (last == 0)
+	*id = 0;
+	if (last != 0)
+		*id = is_his(cache, last, &m) ? last : find_any(cache, &m);
+	if (*id == 0 && !m.is_any)
 		return fm_err_set(err, -ENOENT,
 				  "no dataset here is called \"%s\": fmove datasets lists those "
 				  "of this node", name);
-	*id = is_his(cache, last, name, uid, is_here) ? last
-						      : find_any(cache, name, uid, is_here);
 	if (*id == 0)
 		return fm_err_set(err, -EPERM,
 				  "only who staged it, or root, may do that: stage it first");

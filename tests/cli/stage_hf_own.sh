@@ -104,7 +104,8 @@ done
 # The second time nothing comes. A check is his; a damaged chunk has no source.
 ok as $a fmove stage hf:me/m -- true
 grep -q 'here and unchanged' err || bad "the second time: $(cat err)"
-refused 6 'only who staged it' $b fmove pin "hf://~$a/models--me--m@$one"
+refused 1 'no dataset here is called' $b fmove pin "hf://~$a/models--me--m@$one"
+refused 1 'no dataset here is called' $b fmove unstage "hf://~$a/models--me--m@$one"
 ok as $a fmove pin models--me--m
 ok as $a fmove datasets check models--me--m
 blob=$(readlink -f "$theirs/models--me--m/snapshots/$one/model.safetensors")
