@@ -139,8 +139,8 @@ static int check_own(int repository, const char *revision, struct fm_err *err)
 	if (c.refs < FM_HUB_OWN_REFS_MAX)
 		return 0;
 	return fm_err_set(err, -EDQUOT,
-			  "%u branches and tags of your own hub cache are staged for that "
-			  "repository already: ask for the commit itself, or fmove unstage what they "
+			  "%u branches and tags of that repository are staged from your own hub "
+			  "cache already: ask for the commit itself, or fmove unstage what they "
 			  "lead to",
 			  c.refs);
 }
