@@ -275,7 +275,7 @@ static void say_left(const struct stage *s, struct fmove_error *why)
 	why->code = -ECANCELED;
 	if (s->own[0]) {	/* nobody else reads it */
 		(void)snprintf(why->text, sizeof(why->text),
-			       "ended: the same command goes on with what came so far");
+			       "ended: nothing of it stays, and the same command begins anew");
 		return;
 	}
 	(void)snprintf(why->text, sizeof(why->text),

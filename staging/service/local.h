@@ -38,8 +38,8 @@ int fm_stage_local_list(const struct fm_stage_local *l, struct fm_stage_offered 
 
 /*
  * All of it into sink, a new tree of a store, which is published. Sink: the caller's, also on
- * error; what came then stays for the next try of the same listing. -ESTALE: a file was written to
- * meanwhile.
+ * error; what came then is for the next try of the same listing, if the caller keeps it. -ESTALE: a
+ * file was written to meanwhile.
  */
 int fm_stage_local_copy(const struct fm_stage_local *l, const uint8_t listing[FM_SHA256_LEN],
 			struct fm_file *sink, struct fm_err *err);

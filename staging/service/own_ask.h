@@ -5,8 +5,8 @@
  * He reads it himself, and serves it (served.h): one channel for the listing, one for the copy.
  * Happy path: what he passed is looked at in his holder; the rest is a request as any
  * (stager.h), whose source has his number in it (hub.h), so nobody else is given its copy, and no
- * other node hears of it. Failure: of any of these, or he goes away: nothing is left to go on with,
- * but what came stays for his next request.
+ * other node hears of it. Failure: of any of these, or he goes away: nothing is left. What came by
+ * then is no part of his next request, who may serve anything else then (run.c).
  *
  * Control thread.
  */

@@ -179,11 +179,12 @@ static void discard(struct fm_work *work)
 
 /*
  * Whether what came is of no use: the source changed, a blob is not what its name says, or another
- * copy is here. No later request would go on with it, and it would keep its room for ever.
+ * copy is here. No later request would go on with it, and it would keep its room for ever. Nor is
+ * what a caller served by half: it may be anything, and his next try anything else.
  */
 static bool is_useless(const struct fm_stage_run *r)
 {
-	bool is_wrong = r->err.code == -ESTALE || r->is_misnamed;
+	bool is_wrong = r->err.code == -ESTALE || r->is_misnamed || (r->served && r->err.code < 0);
 
 	return r->fetch && (is_wrong || r->id != fm_cache_fetch_id(r->fetch));
 }
@@ -600,6 +601,13 @@ static void take_older(struct fm_stage_run *r)
 	r->is_update = o.bytes > 0;
 }
 
+static int remove_tries(struct fm_stage_run *r)
+{
+	int dir = fm_cache_fetch_dir(r->fetch), ret = fm_tree_remove(dir, FM_STAGE_TAKEN, NULL);
+
+	return ret < 0 ? ret : fm_cache_names(dir, remove_ours, &dir);
+}
+
 /* Removes what came of it in another way: together with others, or beside an older version. */
 static int begin_anew(struct fm_stage_run *r)
 {
@@ -608,8 +616,7 @@ static int begin_anew(struct fm_stage_run *r)
 
 	if (ret < 0 || r->is_update || fm_call_fstatat(dir, FM_STAGE_TAKEN, &st) < 0)
 		return ret;
-	ret = fm_tree_remove(dir, FM_STAGE_TAKEN, NULL);
-	return ret < 0 ? ret : fm_cache_names(dir, remove_ours, &dir);
+	return remove_tries(r);
 }
 
 static int open_sink(struct fm_stage_run *r)
@@ -623,11 +630,15 @@ static int open_sink(struct fm_stage_run *r)
 	char directory[64];
 	struct fm_store_opts opts = { .name = "cache", .directory = directory, .read = everybody,
 				      .write = everybody, .is_durable = true };
-	int ret;
+	/* Each try of a caller may bring other files: all of them were more than the dataset has
+	 * room for. What a killed daemon left of one is not gone on with. */
+	int ret = r->served ? remove_tries(r) : 0;
 
-	take_older(r);
+	if (ret == 0)
+		take_older(r);
 	how.is_update = how.is_delete = how.has_any_mode = r->is_update;
-	ret = begin_anew(r);
+	if (ret == 0)
+		ret = begin_anew(r);
 	if (ret < 0)
 		return fm_err_sys(&r->err, ret, "begin %s anew", r->name);
 	(void)snprintf(directory, sizeof(directory), "/proc/self/fd/%d",

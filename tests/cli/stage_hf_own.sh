@@ -158,6 +158,57 @@ made; chown root "$(readlink -f "$hostile/snapshots/$one/model.safetensors")"; c
 refused 6 'permission denied' $b fmove stage hf:me/hostile
 [ ! -e "$(home $b)/hub/models--me--hostile" ] || bad "it is in his hub"
 
+# Who serves other files when they are copied than when they were listed gets nothing taken, and nothing of any try stays: neither more bytes, nor
+# others, nor what came before he refused the rest. The liar is well when he does not lie.
+liar=(setpriv --reuid $b --regid $b --clear-groups "$FM_BUILD/bin/own_liar")
+lie() {
+	"${liar[@]}" "$@" >out 2>err </dev/null
+}
+stays() {
+	[ -z "$(ls "$dir/c/n1/cache/partial")" ] || bad "$1: of it stays: $(ls -R "$dir/c/n1/cache/partial")"
+	fmove datasets --json | grep -q "~$b/models--me--lies" && bad "$1: it is a dataset: $(fmove datasets)"
+	[ ! -e "$(home $b)/hub/models--me--lies" ] || bad "$1: it is in his hub"
+}
+has lists lies "$one" listed
+mkdir more others half
+cp -a lists/models--me--lies more/
+head -c 6000000 /dev/zero >more/models--me--lies/large
+has others lies "$one" 'others'
+has half lies "$one" 'half'
+rm -r {lists,more,others,half}/models--me--lies/refs	# of no revision
+mkdir half/models--me--lies/closed
+chown -R $b:$b lists more others half
+chmod 0 half/models--me--lies/closed
+lie lists more "models--me--lies@$one" && bad "more bytes are taken"
+grep -q 'changed while it was copied' err || bad "more: $(cat err)"
+stays more
+lie lists others "models--me--lies@$one" && bad "other files are taken"
+grep -q 'changed while it was fetched' err || bad "others: $(cat err)"
+stays others
+for i in 1 2 3; do
+	lie lists half "models--me--lies@$one" && bad "half of it is taken"
+	grep -q 'permission denied' err || bad "half: $(cat err)"
+	stays "half $i"
+done
+# What he pins meanwhile stays, and the next try begins anew: else each could add other files to what is there.
+mkfifo go
+"${liar[@]}" lists lists "models--me--lies@$one" wait >said.lies 2>err <go &
+waits=$!
+exec 9>go
+waits_in_it() { [ -s said.lies ]; }
+await waits_in_it || bad "he does not come to the copy: $(cat err)"
+ok as $b fmove pin models--me--lies
+exec 9>&-
+wait $waits && bad "half of it is taken"
+[ -n "$(ls "$dir/c/n1/cache/partial")" ] || bad "what is pinned does not stay"
+lie lists half "models--me--lies@$one" && bad "half of it is taken beside what stayed"
+[ -z "$(find "$dir/c/n1/cache/partial" -name 'was.*')" ] || bad "a try keeps what the one before brought: $(find "$dir/c/n1/cache/partial")"
+ok as $b fmove unpin models--me--lies
+ok as $b fmove unstage models--me--lies
+stays pinned
+lie lists lists "models--me--lies@$one" || bad "the truth is not taken: $(cat err)"
+ok as $b fmove unstage models--me--lies
+
 # A home that stops answering in the midst: only who asked waits, he can leave, and others stage their own meanwhile.
 hung=home$b/hub/models--me--hung
 mkdir -p "$hung/blobs" "$hung/refs" "$hung/snapshots/$one"
@@ -179,7 +230,7 @@ if [ "$said" = mounted ]; then
 	kill -TERM $waits
 	left() { ! kill -0 $waits 2>/dev/null; }
 	await left || bad "he cannot leave"
-	grep -q 'goes on with what came so far' err.hung || bad "it is not said that it ends: $(cat err.hung)"
+	grep -q 'nothing of it stays, and the same command begins anew' err.hung || bad "it is not said that it ends: $(cat err.hung)"
 	none_copies() { ! is_copying; }
 	await none_copies || bad "it goes on without him: $(fmove datasets)"
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1 || bad "the daemon does not stop"
