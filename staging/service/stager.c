@@ -550,7 +550,8 @@ static void refused_done(struct fm_work *work)
 static void fail_listing(struct fm_stage_ask *a, const struct fm_err *why)
 {
 	a->result.err = *why;
-	if (why->code != -EACCES) {
+	/* what he serves himself is his: no store refuses it to him */
+	if (why->code != -EACCES || a->list) {
 		end_ask(a);
 		return;
 	}

@@ -206,6 +206,9 @@ lie lists half "models--me--lies@$one" && bad "half of it is taken beside what s
 ok as $b fmove unpin models--me--lies
 ok as $b fmove unstage models--me--lies
 stays pinned
+lie - half "models--me--m@$one" && bad "what cannot be listed is taken"
+grep -q 'forbidden' err || bad "not listed: $(cat err)"
+as $b cat "$(home $b)/hub/models--me--m/snapshots/$one/sub/config.json" >/dev/null || bad "a listing that failed takes his own copy from him"
 lie lists lists "models--me--lies@$one" || bad "the truth is not taken: $(cat err)"
 ok as $b fmove unstage models--me--lies
 
