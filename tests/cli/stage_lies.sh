@@ -77,11 +77,8 @@ for i in 1 2; do
 done
 
 # It knows the run from before: now it is the first to tell of it.
-# By the id of a job of n1, which no run there gets.
 new_set ak
-ok fmove put --detach --limit 1kB/s other n2:s/slow
-job=$(cat out)
-lie change ak 6 --job "$job"
+lie change ak 6
 ok timeout $HANG_S fmove stage --nodes n1,n2 s/ak		# held by a process that ends
 for i in 1 2; do
 	await at $i unstage ak || give_up "n$i keeps it"
@@ -91,7 +88,16 @@ move_other
 lied change
 timeout $HANG_S fmove stage --nodes n1,n2 --json s/ak >out 2>err || give_up "change: it does not come: $(cat out err)"
 are_copies ak out
-grep -E "job $job: (staging of|goes on as)|goes on as job $job" "$dir/c/n1/log" && bad "a run has the id of a job that is none of it"
+
+# It calls a run, also one that it begins when this one is over, as a job of n1 that is none of it.
+new_set am
+ok fmove put --detach --limit 1kB/s other n2:s/slow
+job=$(cat out)
+liar 1 silent am 3 --job "$job"
+timeout $HANG_S fmove stage --nodes n1,n2 --json s/am >out 2>err || give_up "job: it does not come: $(cat out err)"
+lied silent
+are_copies am out
+grep -E "job $job: staging of|goes on as job $job" "$dir/c/n1/log" && bad "a run has the id of a job that is none of it"
 ok fmove cancel "$job"
 
 # Whom the rules of the source leave out is not heard: no run is called as it says.
