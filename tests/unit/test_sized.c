@@ -22,7 +22,19 @@
 static const struct fmove_name there = {"n2", "s", "f"};
 static struct fmove_buffer *buffer;
 static char id[FMOVE_GROUP_ID_LEN + 1], job[FMOVE_JOB_MAX], directory[] = "/tmp/fm-sized.XXXXXX";
-static int fd, dir;
+static int fd, dir, hub;		/* hub: a hub cache with one commit of one repository */
+
+#define REPOSITORY "models--o--n"
+#define COMMIT	   "0123456789abcdef0123456789abcdef01234567"
+
+/* Outermost first. */
+static const char *const hub_dirs[] = {"hub", "hub/" REPOSITORY, "hub/" REPOSITORY "/refs",
+				       "hub/" REPOSITORY "/snapshots",
+				       "hub/" REPOSITORY "/snapshots/" COMMIT};
+static const char *const hub_files[] = {"hub/" REPOSITORY "/refs/main",
+					"hub/" REPOSITORY "/snapshots/" COMMIT "/config.json"};
+#define HUB_DIRS  (sizeof(hub_dirs) / sizeof(hub_dirs[0]))
+#define HUB_FILES (sizeof(hub_files) / sizeof(hub_files[0]))
 
 /* ---- the calls. opts: NULL or so large as it says; out the same, or large enough ---- */
 
@@ -196,7 +208,7 @@ static int stage_own(struct fmove *c, const void *opts, void *out, struct fmove_
 	char home[FMOVE_PATH_MAX + 1];
 	bool is_fetched;
 
-	return fmove_stage_own(c, -1, "models--o--n", "main", opts, out, home, &is_fetched, err);
+	return fmove_stage_own(c, hub, REPOSITORY, "main", opts, out, home, &is_fetched, err);
 }
 
 static int locate(struct fmove *c, const void *opts, void *out, struct fmove_error *err)
@@ -482,6 +494,20 @@ static void test_another_version(void)
 	down(c);
 }
 
+static void make_hub(void)
+{
+	for (unsigned i = 0; i < HUB_DIRS; i++)
+		CU_ASSERT_EQUAL_FATAL(mkdirat(dir, hub_dirs[i], 0700), 0);
+	for (unsigned i = 0; i < HUB_FILES; i++) {
+		int file = openat(dir, hub_files[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+		CU_ASSERT_EQUAL_FATAL(write(file, COMMIT, sizeof(COMMIT) - 1), sizeof(COMMIT) - 1);
+		(void)close(file);
+	}
+	hub = openat(dir, "hub", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CU_ASSERT_TRUE_FATAL(hub >= 0);
+}
+
 /* Files for the calls. */
 static void test_begin(void)
 {
@@ -493,11 +519,17 @@ static void test_begin(void)
 	dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	fd = open(path_of, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	CU_ASSERT_TRUE_FATAL(dir >= 0 && fd >= 0);
+	make_hub();
 }
 
 static void test_end(void)
 {
 	CU_ASSERT_EQUAL(unlinkat(dir, "file", 0), 0);
+	for (unsigned i = 0; i < HUB_FILES; i++)
+		CU_ASSERT_EQUAL(unlinkat(dir, hub_files[i], 0), 0);
+	for (unsigned i = HUB_DIRS; i-- > 0;)
+		CU_ASSERT_EQUAL(unlinkat(dir, hub_dirs[i], AT_REMOVEDIR), 0);
+	(void)close(hub);
 	(void)close(fd);
 	(void)close(dir);
 	CU_ASSERT_EQUAL(rmdir(directory), 0); /* no call left anything */
