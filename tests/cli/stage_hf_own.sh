@@ -212,74 +212,7 @@ as $b cat "$(home $b)/hub/models--me--m/snapshots/$one/sub/config.json" >/dev/nu
 lie lists lists "models--me--lies@$one" || bad "the truth is not taken: $(cat err)"
 ok as $b fmove unstage models--me--lies
 
-# A home that stops answering in the midst: only who asked waits, he can leave, and others stage their own meanwhile.
-hung=home$b/hub/models--me--hung
-mkdir -p "$hung/blobs" "$hung/refs" "$hung/snapshots/$one"
-printf %s "$one" >"$hung/refs/main"
-mkfifo said
-"$FM_BUILD/bin/hang_fs" "$hung/snapshots/$one" 2 $((32 << 20)) $b $((40 << 20)) >said &
-fs=$!
-read -r said <said
-if [ "$said" = mounted ]; then
-	trap 'status=$?; kill -KILL $fs; umount -l "$dir/w/$hung/snapshots/$one"; (exit $status); down' EXIT
-	setpriv --reuid $b --regid $b --clear-groups env HF_HUB_CACHE="$PWD/home$b/hub" "$FMOVE_BIN/fmove" stage hf:me/hung >out.hung 2>err.hung &
-	waits=$!
-	is_copying() { as $b fmove datasets --json | grep -q '"name":"models--me--hung","state":"copying"'; }
-	await is_copying || bad "nothing of the hung home comes: $(cat err.hung)"
-	has home$a/hub n "$one" 'another of a'
-	chown -R $a:$a home$a
-	ok as $a timeout "$HANG_S" fmove stage hf:me/n -- true
-	kill -0 $waits || bad "it did not hang: $(cat err.hung)"
-	kill -TERM $waits
-	left() { ! kill -0 $waits 2>/dev/null; }
-	await left || bad "he cannot leave"
-	grep -q 'nothing of it stays, and the same command begins anew' err.hung || bad "it is not said that it ends: $(cat err.hung)"
-	none_copies() { ! is_copying; }
-	await none_copies || bad "it goes on without him: $(fmove datasets)"
-	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1 || bad "the daemon does not stop"
-	kill -KILL $fs
-	umount -l "$hung/snapshots/$one"
-	trap down EXIT
-else
-	echo "not tried: ${said#SKIP: }"
-	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
-fi
-
-# Two requests for one revision are one copy. Whoever leaves is answered at once, though only the other's home could let it go on; when both have left
-# it ends, the next request has it, and the daemon stops. (The point that is late is in the holder: as a home that never answers.)
-# started FAULT: n1, with that.
-started() {
-	FMOVE_FAULT=$1 start_again n1
-	chmod 666 "$dir"/c/n1/fmoved.sock
-}
-log=$dir/c/n1/log
-started served.buf:2+100000
-has home$a/hub joined "$one" 'of a'
-chown -R $a:$a home$a
-gone_is() { ! kill -0 "$1" 2>/dev/null; }
-# asks NAME: in the background, as $waits.
-asks() {
-	setpriv --reuid $a --regid $a --clear-groups env HF_HUB_CACHE="$PWD/home$a/hub" "$FMOVE_BIN/fmove" stage hf:me/joined >out."$1" 2>err."$1" &
-	waits=$!
-}
-asks first
-first=$waits
-is_logged 'fault: served.buf is late' "$log" || bad "nothing is copied: $(cat err.first)"
-asks second
-is_logged 'what job .* brings is waited for' "$log" || bad "the second does not join: $(cat err.second)"
-kill -TERM $waits
-await gone_is $waits || bad "who joined cannot leave: $(cat err.second)"
-kill -0 $first || bad "with him who joined the first goes: $(cat err.first)"
-kill -TERM $first
-await gone_is $first || bad "the first cannot leave: $(cat err.first)"
-is_logged 'staging of .* ended: nobody waits for it any more' "$log" || bad "it goes on without them"
-ok as $a timeout "$HANG_S" fmove stage hf:me/joined -- true
-as $a fmove unstage models--me--joined || bad "unstage: $(fmove datasets)"
-"$FM_SOURCE/tests/cluster" stop "$dir/c" n1 || bad "behind what never ends the daemon does not stop"
-start_again n1
-
-# Callers who live, and serve nothing of what they ask for: each has four requests at most, and all together not the threads that whoever stages
-# from a store needs.
+# Callers of the API, who live and serve nothing of what they ask for.
 cat >callers.py <<'P'
 import json, os, socket, sys, threading
 
@@ -314,12 +247,15 @@ class Caller:
             if said.get("id") == to and said.get("event") in ("accepted", "done", "error"):
                 return said
 
-    def ask(self):
+    def memory(self):
+        memory = os.memfd_create("unserved")
+        os.ftruncate(memory, PULSE_AT + 8)
+        memories.append(memory)
+        return memory
+
+    def ask(self, listing=None):
         fds = []
-        for _ in range(2):
-            memory = os.memfd_create("unserved")
-            os.ftruncate(memory, PULSE_AT + 8)
-            memories.append(memory)
+        for memory in (listing or self.memory(), self.memory()):
             fds.append(memory)
             for _ in range(3):
                 pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -359,6 +295,17 @@ def bound():
     number, said = first.ask()
     check(said["event"] == "accepted", "behind that: %s" % said)
 
+# For a memory file one that does not answer when it is closed.
+def wrong():
+    caller = Caller(61012)
+    shut = os.open(sys.argv[4], os.O_RDWR)
+    print("asked", flush=True)
+    sys.stdin.readline()
+    number, said = caller.ask(listing=shut)
+    if said["event"] == "accepted":
+        said = caller.hear(number)
+    check(said.get("code") == "EINVAL" and "no memory file" in said["text"], "wrong descriptors: %s" % said)
+
 # Behind a holder that never says what the descriptors are.
 def unmade():
     caller = Caller(61011)
@@ -378,15 +325,112 @@ globals()[sys.argv[1]]()
 print("done", flush=True)
 os._exit(0)
 P
-# callers WHAT: says "asked", and goes on with a line through descriptor 8.
+# callers WHAT [FILE]: says "asked", and goes on with a line through descriptor 8.
 callers() {
 	rm -f go
 	mkfifo go
-	python3 callers.py "$1" "$dir/c/n1/fmoved.sock" "$one" <go >callers.out 2>&1 &
+	python3 callers.py "$1" "$dir/c/n1/fmoved.sock" "$one" "${2-}" <go >callers.out 2>&1 &
 	callers=$!
-	exec 8>go
+	exec 8<>go	# also if nobody reads
 }
 have_asked() { grep -q asked callers.out || ! kill -0 $callers 2>/dev/null; }
+
+# A home that stops answering in the midst: only who asked waits, he can leave, and others stage their own meanwhile.
+hung=home$b/hub/models--me--hung
+mkdir -p "$hung/blobs" "$hung/refs" "$hung/snapshots/$one"
+printf %s "$one" >"$hung/refs/main"
+mkfifo said
+"$FM_BUILD/bin/hang_fs" "$hung/snapshots/$one" 2 $((32 << 20)) $b $((40 << 20)) >said &
+fs=$!
+read -r said <said
+if [ "$said" = mounted ]; then
+	trap 'status=$?; kill -KILL $fs; umount -l "$dir/w/$hung/snapshots/$one"; (exit $status); down' EXIT
+	setpriv --reuid $b --regid $b --clear-groups env HF_HUB_CACHE="$PWD/home$b/hub" "$FMOVE_BIN/fmove" stage hf:me/hung >out.hung 2>err.hung &
+	waits=$!
+	is_copying() { as $b fmove datasets --json | grep -q '"name":"models--me--hung","state":"copying"'; }
+	await is_copying || bad "nothing of the hung home comes: $(cat err.hung)"
+	has home$a/hub n "$one" 'another of a'
+	chown -R $a:$a home$a
+	ok as $a timeout "$HANG_S" fmove stage hf:me/n -- true
+	kill -0 $waits || bad "it did not hang: $(cat err.hung)"
+	kill -TERM $waits
+	left() { ! kill -0 $waits 2>/dev/null; }
+	await left || bad "he cannot leave"
+	grep -q 'nothing of it stays, and the same command begins anew' err.hung || bad "it is not said that it ends: $(cat err.hung)"
+	none_copies() { ! is_copying; }
+	await none_copies || bad "it goes on without him: $(fmove datasets)"
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1 || bad "the daemon does not stop"
+	kill -KILL $fs
+	umount -l "$hung/snapshots/$one"
+	trap down EXIT
+else
+	echo "not tried: ${said#SKIP: }"
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+fi
+
+# A memory file that is none, and hangs when it is closed: whoever passes it has an answer.
+mkdir shut
+rm said
+mkfifo said
+said=
+if command -v python3 >/dev/null; then
+	"$FM_BUILD/bin/hang_fs" "$PWD/shut" 1 4096 0 >said &
+	fs=$!
+	read -r said <said
+fi
+if [ "$said" = mounted ]; then
+	trap 'status=$?; kill -KILL $fs; umount -l "$dir/w/shut"; (exit $status); down' EXIT
+	start_again n1
+	chmod 666 "$dir"/c/n1/fmoved.sock
+	callers wrong shut/0
+	await have_asked
+	kill -USR1 $fs
+	echo >&8
+	exec 8>&-
+	says_more() { grep -qv asked callers.out; }
+	await says_more || bad "descriptors that are none, and do not close: no answer"
+	grep -q done callers.out || bad "descriptors that are none: $(cat callers.out)"
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1 || bad "behind a file that does not close the daemon does not stop"
+	kill -KILL $fs
+	umount -l shut
+	trap down EXIT
+fi
+
+# Two requests for one revision are one copy. Whoever leaves is answered at once, though only the other's home could let it go on; when both have left
+# it ends, the next request has it, and the daemon stops. (The point that is late is in the holder: as a home that never answers.)
+# started FAULT: n1, with that.
+started() {
+	FMOVE_FAULT=$1 start_again n1
+	chmod 666 "$dir"/c/n1/fmoved.sock
+}
+log=$dir/c/n1/log
+started served.buf:2+100000
+has home$a/hub joined "$one" 'of a'
+chown -R $a:$a home$a
+gone_is() { ! kill -0 "$1" 2>/dev/null; }
+# asks NAME: in the background, as $waits.
+asks() {
+	setpriv --reuid $a --regid $a --clear-groups env HF_HUB_CACHE="$PWD/home$a/hub" "$FMOVE_BIN/fmove" stage hf:me/joined >out."$1" 2>err."$1" &
+	waits=$!
+}
+asks first
+first=$waits
+is_logged 'fault: served.buf is late' "$log" || bad "nothing is copied: $(cat err.first)"
+asks second
+is_logged 'what job .* brings is waited for' "$log" || bad "the second does not join: $(cat err.second)"
+kill -TERM $waits
+await gone_is $waits || bad "who joined cannot leave: $(cat err.second)"
+kill -0 $first || bad "with him who joined the first goes: $(cat err.first)"
+kill -TERM $first
+await gone_is $first || bad "the first cannot leave: $(cat err.first)"
+is_logged 'staging of .* ended: nobody waits for it any more' "$log" || bad "it goes on without them"
+ok as $a timeout "$HANG_S" fmove stage hf:me/joined -- true
+as $a fmove unstage models--me--joined || bad "unstage: $(fmove datasets)"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1 || bad "behind what never ends the daemon does not stop"
+start_again n1
+
+# Callers who live, and serve nothing of what they ask for: each has four requests at most, and all together not the threads that whoever stages
+# from a store needs.
 chmod 666 "$dir"/c/n1/fmoved.sock
 if command -v python3 >/dev/null; then
 	mkdir "$(store 1)/plain"
