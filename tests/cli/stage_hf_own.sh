@@ -232,6 +232,7 @@ class Caller:
         os.seteuid(uid)
         self.api = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.api.connect(sys.argv[2])
+        self.api.settimeout(float(os.environ["HANG_S"]))
         os.seteuid(0)
         self.asked = 0
         self.theirs = []
@@ -329,7 +330,7 @@ P
 callers() {
 	rm -f go
 	mkfifo go
-	python3 callers.py "$1" "$dir/c/n1/fmoved.sock" "$one" "${2-}" <go >callers.out 2>&1 &
+	HANG_S=$HANG_S python3 callers.py "$1" "$dir/c/n1/fmoved.sock" "$one" "${2-}" <go >callers.out 2>&1 &
 	callers=$!
 	exec 8<>go	# also if nobody reads
 }
