@@ -129,8 +129,8 @@ static void revoke_leases(struct fm_run *run)
 /* ---- who reads ---- */
 
 /*
- * READY members that lost an extent. They serve what they have, but write nothing any more, so
- * nothing reaches others by way of their disk.
+ * READY members that lost an extent, or may have lost one that they say they have. They serve what
+ * they have, but write nothing any more, so nothing reaches others by way of their disk.
  */
 static uint64_t ends_of(const struct fm_run *run)
 {
@@ -139,7 +139,7 @@ static uint64_t ends_of(const struct fm_run *run)
 
 	for (unsigned n = 0; n < run->node_count; n++)
 		if (ready & bit(n) && co->seat[n].is_whole &&
-		    co->seat[n].have_count < run->extent_count)
+		    (co->seat[n].have_count < run->extent_count || co->doubted_once & bit(n)))
 			ends |= bit(n);
 	return ends;
 }
@@ -317,18 +317,20 @@ static bool is_read_soon(const struct fm_run *run, uint32_t extent)
 /*
  * No member that has or reads the extent is a peer of those that want it. Orders a node that is a
  * peer of both to pass it on from one of these through its memory. Returns whether there is such a
- * node; it may have no room just now.
+ * node; it may have no room just now. One that says that it has the extent, believed or not, is not
+ * asked: it would answer at once, and be ordered again for ever.
  */
 static bool carry_from(struct fm_run *run, uint32_t extent, uint64_t near, uint64_t has)
 {
 	struct coordinator *co = &run->coordinator;
+	uint64_t holders = has | co->holders[extent];
 	bool is_one = false;
 
 	for (unsigned n = 0; n < run->node_count && has; n++) {
 		const struct seat *seat = &co->seat[n];
 		uint64_t from = has & seat->state.up & ~bit(n);
 
-		if (!(near & bit(n)) || !seat->is_here || !from || has & bit(n))
+		if (!(near & bit(n)) || !seat->is_here || !from || holders & bit(n))
 			continue;
 		is_one = true;
 		if (lease_count(seat, false) >= FM_RUN_LEASES)
@@ -454,7 +456,7 @@ static void plan_reads(struct fm_run *run)
 	if (!sinks)
 		return;
 	for (unsigned i = 0; i < count; i++)
-		near[i] = near_to(co, parts[i]);
+		near[i] = parts[i] | near_to(co, parts[i] & ~ends_of(run));
 	plan_carries(run, sinks, parts, near, count);
 	begin_anew_for(co, sinks, parts, count);
 	left = find_lacking(run, sinks, parts);

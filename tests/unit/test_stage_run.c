@@ -649,6 +649,36 @@ static void test_carry_before_reads(void)
 	fm_run_free(run);
 }
 
+/*
+ * Goal: who says that it has an extent, and gave other bytes, passes nothing on: it would take
+ * none. Method: 3, a sink, reaches 1 and 2 only. 1 is READY, but its disk is damaged; 0 reads.
+ */
+static void test_carry_past_who_has_it(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 0x6);
+	struct fm_run_msg failed = {.type = FM_RUN_FETCH_FAILED, .from = 3, .join = 5, .hops = 1,
+				    .extent = 7, .node = 1, .code = -EBADMSG, .crc = 9};
+
+	fm_run_join(run);
+	fm_run_tick(run, 0);
+	report(run, 1, (struct fm_run_state){.place = FM_RUN_READY, .up = 0x9, .have_count = 300},
+	       9, 300);
+	report(run, 2, (struct fm_run_state){.up = 0x9}, 0, 0);
+	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0x6, .have_count = 299},
+	       9, 7);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].extent, 7);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].node, 1);
+	fm_run_message(run, 2, &failed);
+	for (unsigned s = 2; s < 5; s++)
+		fm_run_tick(run, s * FM_NS_PER_S);
+	CU_ASSERT_TRUE(asked_read > 0);
+	CU_ASSERT_TRUE(sent_of[FM_RUN_CARRY] > 0);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].to, 2);
+	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].extent, 7);
+	fm_run_free(run);
+}
+
 /* A pulse of a member that has had all orders of the coordinator here. */
 static void pulse(struct fm_run *run, unsigned node, struct fm_run_state state)
 {
@@ -1854,6 +1884,7 @@ static const struct fm_test tests[] = {
 	{"a carry that is revoked", test_carry_revoked},
 	{"a read that waits and is revoked", test_wait_revoked},
 	{"a carry goes before reads", test_carry_before_reads},
+	{"a carry past one that says that it has it", test_carry_past_who_has_it},
 	{"a carry of what hangs", test_carry_of_what_hangs},
 	{"who is READY with other bytes each time", test_ready_that_changes},
 	{"a carry that nobody needs", test_carry_needless},
