@@ -198,7 +198,6 @@ static bool settle_conflict(struct fm_run *run, unsigned node, uint32_t extent, 
 static void doubt(struct coordinator *co, unsigned node, uint32_t extent)
 {
 	co->doubted[extent] |= bit(node);
-	co->doubted_once |= bit(node);
 	fm_run_look_again(co, extent);
 }
 

@@ -129,8 +129,8 @@ static void revoke_leases(struct fm_run *run)
 /* ---- who reads ---- */
 
 /*
- * READY members that lost an extent, or may have lost one that they say they have. They serve what
- * they have, but write nothing any more, so nothing reaches others by way of their disk.
+ * READY members that lost an extent. They serve what they have, but write nothing any more, so
+ * nothing reaches others by way of their disk.
  */
 static uint64_t ends_of(const struct fm_run *run)
 {
@@ -139,7 +139,7 @@ static uint64_t ends_of(const struct fm_run *run)
 
 	for (unsigned n = 0; n < run->node_count; n++)
 		if (ready & bit(n) && co->seat[n].is_whole &&
-		    (co->seat[n].have_count < run->extent_count || co->doubted_once & bit(n)))
+		    co->seat[n].have_count < run->extent_count)
 			ends |= bit(n);
 	return ends;
 }
@@ -181,6 +181,19 @@ static uint64_t near_to(const struct coordinator *co, uint64_t part)
 		if (co->seat[n].is_here && co->seat[n].state.up & part)
 			near |= bit(n);
 	return near;
+}
+
+/*
+ * Whoever is near the part, for this extent: a READY member that gave other bytes for it takes none
+ * from those near to it, and so passes none on.
+ */
+static uint64_t near_for(const struct fm_run *run, uint32_t extent, uint64_t part, uint64_t near)
+{
+	const struct coordinator *co = &run->coordinator;
+	uint64_t past = co->doubted[extent] & co->holders[extent] & part;
+
+	past &= past ? fm_run_in_place(co, FM_RUN_READY) : 0;
+	return past ? part | near_to(co, part & ~past) : near;
 }
 
 static bool is_put_off(const struct fm_run *run, uint32_t extent)
@@ -394,9 +407,12 @@ static void plan_carries(struct fm_run *run, uint64_t sinks, const uint64_t *par
 
 		if (!l.is_used || l.is_revoked)
 			continue;
-		for (unsigned p = 0; p < count; p++)
-			if (is_to_read(run, l.extent, sinks, parts[p], near[p]))
-				(void)carry(run, l.extent, near[p]);
+		for (unsigned p = 0; p < count; p++) {
+			uint64_t around = near_for(run, l.extent, parts[p], near[p]);
+
+			if (is_to_read(run, l.extent, sinks, parts[p], around))
+				(void)carry(run, l.extent, around);
+		}
 	}
 }
 
@@ -456,7 +472,7 @@ static void plan_reads(struct fm_run *run)
 	if (!sinks)
 		return;
 	for (unsigned i = 0; i < count; i++)
-		near[i] = parts[i] | near_to(co, parts[i] & ~ends_of(run));
+		near[i] = near_to(co, parts[i]);
 	plan_carries(run, sinks, parts, near, count);
 	begin_anew_for(co, sinks, parts, count);
 	left = find_lacking(run, sinks, parts);
@@ -465,9 +481,13 @@ static void plan_reads(struct fm_run *run)
 	for (uint32_t n = 0; n < left; n++)
 		for (unsigned i = 0; i < count; i++) {
 			uint32_t e = co->next_read[i] + n;
+			uint64_t around;
 
-			if (e < run->extent_count && is_to_read(run, e, sinks, parts[i], near[i]) &&
-			    !read_or_carry(run, e, parts[i], near[i]) && count == 1)
+			if (e >= run->extent_count)
+				continue;
+			around = near_for(run, e, parts[i], near[i]);
+			if (is_to_read(run, e, sinks, parts[i], around) &&
+			    !read_or_carry(run, e, parts[i], around) && count == 1)
 				return;
 		}
 }

@@ -145,7 +145,6 @@ struct coordinator {
 	uint8_t wrong_of[FM_RUN_NODES_MAX]; /* fetches from it that brought other bytes */
 	uint8_t silent_of[FM_RUN_NODES_MAX]; /* that brought nothing, since the last that came */
 	uint64_t distrusted;		/* nodes with too many of either */
-	uint64_t doubted_once;		/* nodes from which an extent did not come as they said */
 	uint64_t *holders;		/* by extent: who has it on disk, as they say */
 	uint64_t *doubted;		/* of those: from whom it did not come as they said */
 	uint32_t *crc;			/* of those that somebody has, or that were read */
