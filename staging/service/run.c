@@ -503,6 +503,8 @@ static void copied(struct fm_work *work)
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 
 	r->is_coming = false;
+	if (r->err.code == 0 && r->is_left)	/* no thread had it yet */
+		(void)fm_err_set(&r->err, -ECANCELED, "cancelled");
 	if (r->err.code == 0)
 		begin_finish(r);
 	else
@@ -605,6 +607,8 @@ static int remove_tries(struct fm_stage_run *r)
 {
 	int dir = fm_cache_fetch_dir(r->fetch), ret = fm_tree_remove(dir, FM_STAGE_TAKEN, NULL);
 
+	if (ret == 0 && r->served)	/* whole, and wrong, or not looked at any more */
+		ret = fm_tree_remove(dir, r->name, NULL);
 	return ret < 0 ? ret : fm_cache_names(dir, remove_ours, &dir);
 }
 
@@ -684,7 +688,7 @@ static void prepare(struct fm_work *work)
 	r->id = fm_cache_fetch_id(r->fetch);
 	if (fm_cache_allow_user(r->runs->cache, r->id, r->uid, r->peer[0], &r->err) < 0)
 		return;
-	r->is_there = is_there(r);
+	r->is_there = !r->served && is_there(r);
 	if (!r->is_there && !r->together && !(r->from && r->totals.is_file))
 		(void)open_sink(r);
 }
@@ -854,6 +858,8 @@ void fm_stage_run_leave(struct fm_stage_run *r, struct fm_stage_waiter *waiter)
 	r->is_left = true;
 	atomic_store(&r->is_stopped, true);
 	fm_served_cancel(r->served);
+	if (r->is_coming)
+		(void)fm_worker_cancel(r->runs->o.worker, &r->work);
 }
 
 const char *fm_stage_run_job(const struct fm_stage_run *run)

@@ -305,8 +305,10 @@ static void hold_run(struct fm_work *work)
 
 	if (ret == 0 || ret == -ENOENT)
 		ret = find_data(a, err);
+	if (ret == 0 && atomic_load(&a->is_cancelled))
+		ret = fm_err_set(err, -ECANCELED, "cancelled");
 	/* The hold comes first: the right to read may depend on it. */
-	if (ret == 0 && a->pid > 0 && atomic_load(&a->ctx) && !atomic_load(&a->is_cancelled))
+	if (ret == 0 && a->pid > 0 && atomic_load(&a->ctx))
 		ret = fm_cache_hold(c, a->id, &who, &hold, err);
 	if (ret == 0 && !a->do_rules_wait)
 		ret = fm_stage_rights_agree(c, a->id, a->from ? a->from->store : NULL, err);
@@ -517,8 +519,10 @@ static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_er
 		take_fresh(a, id);
 		return;
 	}
-	/* With other nodes it may fail for what a fetch from the source alone does not. */
-	if (a->is_joined && !a->is_again && !a->s->is_stopping) {
+	/* With other nodes it may fail for what a fetch from the source alone does not; and one
+	 * that another request serves ends with that, each time with another one. */
+	if (a->is_joined && !a->s->is_stopping &&
+	    (!a->is_again || (a->is_own && err->code == -ECANCELED))) {
 		a->is_again = true;
 		find_or_fetch(a);
 		return;
