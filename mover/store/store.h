@@ -428,8 +428,8 @@ struct fm_store_ops {
 	/* Whether its rules let who asks on that peer read. Any thread, at once. NULL: nobody. */
 	bool (*lets_peer)(struct fm_store *s, const char *peer);
 	/*
-	 * Whether its rules to read name groups: whom they let read is then looked up in the user
-	 * database at each question, which may wait for that without end. At once. NULL: no.
+	 * Whether its rules name groups: whom they let in is then looked up in the user database by
+	 * rights(), which may wait for that without end. At once. NULL: no.
 	 */
 	bool (*asks_users)(struct fm_store *s);
 	/* What its rules allow; of the file system nothing is asked. NULL: both, whoever asks. */

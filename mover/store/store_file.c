@@ -198,7 +198,8 @@ static bool store_file_lets_peer(struct fm_store *store, const char *peer)
 
 static bool store_file_asks_users(struct fm_store *store)
 {
-	return fm_access_asks_users(dir_of(store)->read);
+	return fm_access_asks_users(dir_of(store)->read) ||
+	       fm_access_asks_users(dir_of(store)->write);
 }
 
 static void store_file_rights(struct fm_store *store, const struct fm_who *who, bool *may_read,
