@@ -94,7 +94,7 @@ static int wait_one(struct fm_transfer *t, const struct limit *limit, const char
 	struct fm_outcome one = { .source = id, .target = "" };
 	struct fmove_error why;
 	struct fmove_job job = {.struct_size = sizeof(job)};
-	int ret = fmove_find_job(t->conn, id, &job, &why);
+	int ret = fm_is_interrupted() ? -ECANCELED : fmove_find_job(t->conn, id, &job, &why);
 
 	/* an id has less */
 	(void)snprintf(one.job, sizeof(one.job), "%.*s", (int)sizeof(one.job) - 1, id);
@@ -149,9 +149,9 @@ int fm_cmd_wait(int argc, char **argv)
 	if (ms > 0)
 		t.opts.cancel_fd = limit.either;
 	fm_outcomes_begin(&t.outcomes);
-	for (int i = 0; i < args.count && !fm_is_interrupted(); i++) {
+	for (int i = 0; i < args.count; i++) {
 		ret = wait_one(&t, &limit, args.operands[i]);
-		if (ret == -ECONNRESET)		/* the daemon is gone */
+		if (ret == -ECONNRESET || fm_is_interrupted())	/* the daemon is gone */
 			break;
 	}
 	fm_transfer_close(&t);

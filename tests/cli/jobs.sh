@@ -60,7 +60,8 @@ fmove wait "$id" >out 2>err &
 await is_fmove $! && await catches $! || bad "wait does not begin: $(cat err)"
 kill -TERM $!
 wait $!
-[ $? -eq 130 ] || bad "an interrupted wait does not end with 130"
+status=$?
+[ $status -eq 130 ] || bad "an interrupted wait ends with $status and not with 130"
 grep -q 'no longer waited for' err || bad "an interrupted wait says: $(cat err)"
 moving "$id"
 no 4 'no longer waited for, the time of --timeout is up; the job itself goes on' fmove wait --timeout 300ms "$id"
