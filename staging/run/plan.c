@@ -192,7 +192,8 @@ static uint64_t near_for(const struct fm_run *run, uint32_t extent, uint64_t par
 	const struct coordinator *co = &run->coordinator;
 	uint64_t past = co->doubted[extent] & co->holders[extent] & part;
 
-	past &= past ? fm_run_in_place(co, FM_RUN_READY) : 0;
+	if (past)
+		past &= fm_run_in_place(co, FM_RUN_READY);
 	return past ? part | near_to(co, part & ~past) : near;
 }
 
