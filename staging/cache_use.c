@@ -165,6 +165,15 @@ static int find_far(const struct fm_cache_use *use, uid_t uid, const char *node)
 	return -1;
 }
 
+/*
+ * Whether it is one of this service itself, which has no process and lets go by itself. It is
+ * nobody's: else root of another node would hold for nothing what this node serves just then.
+ */
+static bool is_ours(const struct fm_cache_hold_record *h)
+{
+	return h->uid == 0 && h->process.pid == 0 && !h->node[0];
+}
+
 bool fm_cache_is_charged(const struct fm_cache_entry *e, uid_t uid, bool is_any)
 {
 	if (find_pin(&e->use, uid) >= 0 || (is_any && find_far(&e->use, uid, NULL) >= 0))
@@ -173,7 +182,7 @@ bool fm_cache_is_charged(const struct fm_cache_entry *e, uid_t uid, bool is_any)
 		const struct fm_cache_hold_record *h =
 			&fm_container_of(at, struct fm_cache_hold, at)->record;
 
-		if (h->uid == uid && (is_any || !h->node[0]))
+		if (h->uid == uid && !is_ours(h) && (is_any || !h->node[0]))
 			return true;
 	}
 	return false;
