@@ -35,7 +35,8 @@ struct fm_worker {
 	bool is_shared;
 	/* is_shared: threads, by whose work they do ... */
 	struct fm_share busy;
-	struct fm_share awaiting;	/* ... which has may_await */
+	struct fm_share awaiting;	/* ... which has may_await ... */
+	struct fm_share callers;	/* ... and awaits_caller, too */
 	struct fm_list running;		/* all that work */
 	/* of users of peers, the last ones; who has most makes room */
 	struct turn turns[TURNS_MAX];
@@ -111,6 +112,14 @@ static unsigned await_most(const struct fm_worker *worker)
 	return worker->threads > part ? worker->threads - part : part;
 }
 
+/* ... and so many of these with callers of this node: any user can hang as he likes. */
+static unsigned callers_most(const struct fm_worker *worker)
+{
+	unsigned half = await_most(worker) / 2;
+
+	return half > 0 ? half : 1;
+}
+
 /* Whether what that work may wait for without end has all the threads that it may have. */
 static bool is_awaited_enough(const struct fm_worker *worker, const struct fm_work *work)
 {
@@ -127,7 +136,15 @@ static bool is_awaited_enough(const struct fm_worker *worker, const struct fm_wo
  * else he asks for. */
 static struct fm_share *share_of(struct fm_worker *worker, const struct fm_work *work)
 {
-	return work->may_await ? &worker->awaiting : &worker->busy;
+	if (!work->may_await)
+		return &worker->busy;
+	return work->awaits_caller ? &worker->callers : &worker->awaiting;
+}
+
+static bool may_have_thread(struct fm_worker *worker, const struct fm_work *work)
+{
+	return fm_share_may(share_of(worker, work), work->who, 1) &&
+	       !is_awaited_enough(worker, work);
 }
 
 /* Root's part stays, though there may be no thread for it. */
@@ -138,14 +155,25 @@ static void set_total(struct fm_share *share, uint64_t threads)
 	fm_share_set_total(share, threads > root ? threads : root);
 }
 
-/* Each of both shares is of the threads that the other one has not got. */
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Each share is of the threads that the others have not got. */
 static void divide(struct fm_worker *worker)
 {
-	uint64_t rest = worker->threads - worker->busy.used;
-	unsigned most = await_most(worker);
+	uint64_t stores = worker->awaiting.used, callers = worker->callers.used;
+	uint64_t rest = smaller(less(worker->threads, worker->busy.used), await_most(worker));
 
-	set_total(&worker->busy, worker->threads - worker->awaiting.used);
-	set_total(&worker->awaiting, rest < most ? rest : most);
+	set_total(&worker->busy, less(worker->threads, stores + callers));
+	set_total(&worker->awaiting, less(rest, callers));
+	set_total(&worker->callers, smaller(less(rest, stores), callers_most(worker)));
 }
 
 static uint64_t hash_of(const char *peer)
@@ -241,7 +269,7 @@ static struct fm_work *users_turn(struct fm_worker *worker, struct fm_work *firs
 		if (least == 0 && turn == 0)
 			break;
 		if (work->user == best->user || !is_of_same_peer(work, first) ||
-		    is_awaited_enough(worker, work))
+		    !may_have_thread(worker, work))
 			continue;
 		n = threads_of(worker, work);
 		its_turn = last_turn(worker, work);
@@ -261,8 +289,7 @@ static struct fm_work *worker_pick(struct fm_worker *worker)
 	fm_list_each(at, next, &worker->queue) {
 		struct fm_work *work = fm_container_of(at, struct fm_work, link);
 
-		if (worker->is_shared && (!fm_share_may(share_of(worker, work), work->who, 1) ||
-					  is_awaited_enough(worker, work)))
+		if (worker->is_shared && !may_have_thread(worker, work))
 			continue;
 		if (worker->is_shared)
 			work = users_turn(worker, work);
@@ -412,7 +439,7 @@ int fm_worker_new(unsigned threads, struct fm_worker **out, struct fm_err *err)
 
 void fm_worker_share(struct fm_worker *worker, unsigned root)
 {
-	unsigned most;
+	unsigned most, callers;
 
 	if (worker->threads == 0)
 		return;
@@ -420,11 +447,15 @@ void fm_worker_share(struct fm_worker *worker, unsigned root)
 	assert(!worker->is_shared && root < worker->threads);
 	worker->is_shared = true;
 	most = await_most(worker);
+	callers = callers_most(worker);
 	fm_share_init(&worker->busy,
 		      &(struct fm_share_limits){"threads", worker->threads, root, 0, 1});
 	fm_share_init(&worker->awaiting,
 		      &(struct fm_share_limits){"threads", most, root < most ? root : most - 1, 0,
 						1});
+	fm_share_init(&worker->callers,
+		      &(struct fm_share_limits){"threads", callers,
+						root < callers ? root / 2 : callers - 1, 0, 1});
 	pthread_mutex_unlock(&worker->lock);
 }
 

@@ -11,7 +11,8 @@
  * users get even parts: the next one is for who has the fewest, and of those for who had none for
  * longest. Whosoever it is, what may wait for the same thing without end keeps a quarter of the
  * threads at most, and all that may wait so three quarters, divided by themselves: what hangs costs
- * nobody the threads for what does not.
+ * nobody the threads for what does not. Half of these at most are with callers of this node, who
+ * have only to hang: a caller who does costs nobody the threads for a store.
  */
 #ifndef FM_BASE_WORKER_H
 #define FM_BASE_WORKER_H
@@ -36,6 +37,7 @@ struct fm_work {
 	const char *job;
 	/* what it may wait for without end (a store, may_stand.h); NULL: nothing is */
 	const void *may_await;
+	bool awaits_caller;		/* that is what a caller of this node serves */
 	/* The worker's: */
 	struct fm_share_held thread;
 	struct fm_task task;

@@ -153,6 +153,7 @@ static void submit_awaiting(struct fm_stage_run *r, void (*run)(struct fm_work *
 {
 	r->work = (struct fm_work){ .run = run, .done = done, .user = r->uid, .job = r->job,
 				    .may_await = may_await,
+				    .awaits_caller = r->served && may_await,
 				    .who = r->peer[0] ? fm_share_name(r->peer)
 						      : fm_share_user(r->uid) };
 	fm_worker_submit(r->runs->o.worker, &r->work, r->runs->o.loop);

@@ -136,7 +136,8 @@ static void submit_awaiting(struct fm_stage_ask *a, void (*run)(struct fm_work *
 			    void (*done)(struct fm_work *work), const void *may_await)
 {
 	a->work = (struct fm_work){ .run = run, .done = done, .who = share_of(a), .user = a->uid,
-				    .job = a->job, .may_await = may_await };
+				    .job = a->job, .may_await = may_await,
+				    .awaits_caller = a->list && may_await };
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
 }
 

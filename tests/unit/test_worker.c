@@ -339,6 +339,48 @@ static void test_what_hangs_in_several(void)
 	check_comes_by(4, 14, 56);
 }
 
+/* ---- callers who hang ---- */
+
+static void submit_awaiting(struct fm_worker *worker, struct waiting *w, uid_t uid,
+			    const void *may_await, bool awaits_caller, sem_t *until)
+{
+	*w = (struct waiting){.work = {.run = waiting_run,
+				       .done = waiting_done,
+				       .who = fm_share_user(uid),
+				       .may_await = may_await,
+				       .awaits_caller = awaits_caller},
+			      .until = until};
+	fm_worker_submit(worker, &w->work, loop);
+}
+
+/*
+ * Goal: callers who hang, however many users they are, leave threads for what may wait for a store
+ * or the user database, whoever asks for that, and one for what root serves.
+ */
+static void test_callers_who_hang(void)
+{
+	static struct waiting hang[80], store, database, own, plain;
+	struct fm_worker *worker = set_up(16);
+	static char a_store, users;
+	sem_t until;
+
+	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
+	fm_worker_share(worker, 2);
+	for (unsigned i = 0; i < 80; i++)
+		submit_awaiting(worker, &hang[i], 1000 + i / 4, &hang[i / 4], true, &until);
+	submit_awaiting(worker, &store, 1000, &a_store, false, NULL);
+	submit_awaiting(worker, &database, 2000, &users, false, NULL);
+	wait_for(2);
+	submit_awaiting(worker, &own, 0, &own, true, NULL);
+	submit_as(worker, &plain, fm_share_user(1000), NULL);
+	wait_for(4);
+	for (unsigned i = 0; i < 80; i++)
+		sem_post(&until);
+	wait_for(84);
+	tear_down(worker);
+	sem_destroy(&until);
+}
+
 /* ---- users of a peer ---- */
 
 static unsigned order[16], ordered;
@@ -379,6 +421,49 @@ static void wait_begun(unsigned count)
 	while (count-- > 0)
 		while (sem_wait(&begun) < 0)
 			;	/* a signal */
+}
+
+/*
+ * Goal: users of a peer whose calls hang keep no more threads than what hangs may have, though each
+ * of them would be next among its users. Method: the threads that the peer may have for other calls
+ * are taken until all is in the queue; what hangs comes behind what does not.
+ */
+static void test_what_hangs_takes_no_turns(void)
+{
+	static struct ordered block[7];
+	static struct waiting same[16], hang[40];
+	struct fm_worker *worker = set_up(16);
+	sem_t gate, until;
+
+	CU_ASSERT_EQUAL(sem_init(&gate, 0, 0) | sem_init(&until, 0, 0) | sem_init(&begun, 0, 0),
+			0);
+	ordered = 0;
+	fm_worker_share(worker, 2);
+	for (unsigned i = 0; i < 7; i++)
+		submit_of(worker, &block[i], "n1", 0, &gate);
+	wait_begun(7);
+	for (unsigned i = 0; i < 16; i++) {
+		same[i].work = (struct fm_work){.run = waiting_run, .done = waiting_done,
+						  .who = fm_share_name("n1")};
+		fm_worker_submit(worker, &same[i].work, loop);
+	}
+	for (unsigned i = 0; i < 40; i++) {
+		hang[i].work = (struct fm_work){.run = waiting_run, .done = waiting_done,
+						  .who = fm_share_name("n1"), .user = 1 + i,
+						  .may_await = &hang[i % 5]};
+		hang[i].until = &until;
+		fm_worker_submit(worker, &hang[i].work, loop);
+	}
+	for (unsigned i = 0; i < 7; i++)
+		sem_post(&gate);
+	wait_for(7 + 16);
+	for (unsigned i = 0; i < 40; i++)
+		sem_post(&until);
+	wait_for(7 + 16 + 40);
+	tear_down(worker);
+	sem_destroy(&gate);
+	sem_destroy(&until);
+	sem_destroy(&begun);
 }
 
 /*
@@ -548,6 +633,8 @@ static const struct fm_test tests[] = {
 	{"threads are divided among those who ask", test_threads_are_shared},
 	{"what hangs in one store has a quarter of the threads", test_what_hangs_has_a_quarter},
 	{"what hangs in several stores is apart from what does not", test_what_hangs_in_several},
+	{"what hangs takes no turns of what does not", test_what_hangs_takes_no_turns},
+	{"callers who hang leave threads for stores", test_callers_who_hang},
 	{"work runs on another thread and is done on the loop's", test_where},
 	{"one thread takes work in the order submitted", test_order},
 	{"as many calls block at once as there are threads", test_parallel},
