@@ -133,10 +133,11 @@ static bool is_awaited_enough(const struct fm_worker *worker, const struct fm_wo
 }
 
 /* Of what may wait without end each has a share of its own: so it costs nobody the threads for what
- * else he asks for. */
+ * else he asks for. What takes long is none of that: it would keep the short calls there waiting,
+ * though all answers. */
 static struct fm_share *share_of(struct fm_worker *worker, const struct fm_work *work)
 {
-	if (!work->may_await)
+	if (!work->may_await || work->is_long)
 		return &worker->busy;
 	return work->awaits_caller ? &worker->callers : &worker->awaiting;
 }

@@ -38,6 +38,9 @@ struct fm_work {
 	/* what it may wait for without end (a store, may_stand.h); NULL: nothing is */
 	const void *may_await;
 	bool awaits_caller;		/* that is what a caller of this node serves */
+	/* it takes long, though nothing hangs: no more of them than may wait for that at once, but
+	 * with the threads of what does not */
+	bool is_long;
 	/* The worker's: */
 	struct fm_share_held thread;
 	struct fm_task task;

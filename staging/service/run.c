@@ -154,6 +154,7 @@ static void submit_awaiting(struct fm_stage_run *r, void (*run)(struct fm_work *
 	r->work = (struct fm_work){ .run = run, .done = done, .user = r->uid, .job = r->job,
 				    .may_await = may_await,
 				    .awaits_caller = r->served && may_await,
+				    .is_long = !r->served && may_await,
 				    .who = r->peer[0] ? fm_share_name(r->peer)
 						      : fm_share_user(r->uid) };
 	fm_worker_submit(r->runs->o.worker, &r->work, r->runs->o.loop);
@@ -516,7 +517,9 @@ static void start_copy(struct fm_stage_run *r)
 {
 	r->phase = "copying";
 	r->is_coming = true;
-	submit_awaiting(r, copy, copied, r->served ? fm_served_may_await(r->served) : NULL);
+	submit_awaiting(r, copy, copied, r->served ? fm_served_may_await(r->served)
+					 : r->from ? fm_store_may_await_long(r->from->store)
+						   : NULL);
 }
 
 /* ---- with other nodes ---- */

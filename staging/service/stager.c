@@ -132,12 +132,14 @@ static struct fm_share_id share_of(const struct fm_stage_ask *a)
 	return a->peer[0] ? fm_share_name(a->peer) : fm_share_user(a->uid);
 }
 
+/* What reads all of a source: one that the caller serves, or a store of this node. */
 static void submit_awaiting(struct fm_stage_ask *a, void (*run)(struct fm_work *work),
 			    void (*done)(struct fm_work *work), const void *may_await)
 {
 	a->work = (struct fm_work){ .run = run, .done = done, .who = share_of(a), .user = a->uid,
 				    .job = a->job, .may_await = may_await,
-				    .awaits_caller = a->list && may_await };
+				    .awaits_caller = a->list && may_await,
+				    .is_long = !a->list && may_await };
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
 }
 
@@ -821,6 +823,11 @@ static int open_own(struct fm_stage_ask *a, struct fm_err *err)
 		       : fm_target_store(a->s->o.engine, a->store, strlen(a->store), &a->from, err);
 }
 
+static const void *may_await_own(const struct fm_stage_ask *a)
+{
+	return a->from ? fm_store_may_await_long(a->from->store) : NULL;
+}
+
 static int list_local(struct fm_stage_ask *a, struct fm_err *err)
 {
 	int ret = fm_stage_offered_new(FM_STAGE_OFFERED_MAX, &a->offered, err);
@@ -831,7 +838,7 @@ static int list_local(struct fm_stage_ask *a, struct fm_err *err)
 		return ret;
 	a->is_listing = a->is_own;
 	submit_awaiting(a, list_local_run, list_done,
-			a->list ? fm_served_may_await(a->list) : NULL);
+			a->list ? fm_served_may_await(a->list) : may_await_own(a));
 	return 0;
 }
 
@@ -986,7 +993,7 @@ static void reread(struct fm_stage_ask *a)
 	else if (ret == 0 && !is_own)
 		ret = crc_of_file(a, &err);
 	else if (ret == 0 && (ret = open_own(a, &err)) == 0)
-		submit(a, crc_local_run, list_done);
+		submit_awaiting(a, crc_local_run, list_done, may_await_own(a));
 	if (ret < 0)
 		fail_ask(a, &err);
 }
@@ -1484,7 +1491,8 @@ static bool is_idle(const struct fm_engine *engine)
 static bool await_users(const struct fm_stager *s)
 {
 	fm_list_each(at, next, &((struct fm_stager *)s)->asks)
-		if (!fm_container_of(at, struct fm_stage_ask, at)->work.may_await)
+		if (fm_container_of(at, struct fm_stage_ask, at)->work.may_await !=
+		    fm_stage_rights_may_await())
 			return false;
 	return true;
 }

@@ -381,6 +381,38 @@ static void test_callers_who_hang(void)
 	sem_destroy(&until);
 }
 
+/*
+ * Goal: what takes long and may wait for one store leaves threads for all else, and for the short
+ * calls that may wait for the same store.
+ */
+static void test_long_calls_that_hang(void)
+{
+	static struct waiting hang[40], brief, plain;
+	static char a_store, long_of_it;
+	struct fm_worker *worker = set_up(16);
+	sem_t until;
+
+	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
+	fm_worker_share(worker, 2);
+	for (unsigned i = 0; i < 40; i++) {
+		hang[i].work = (struct fm_work){.run = waiting_run, .done = waiting_done,
+						.who = fm_share_user(1000 + i),
+						.may_await = &long_of_it, .is_long = true};
+		hang[i].until = &until;
+		fm_worker_submit(worker, &hang[i].work, loop);
+	}
+	for (unsigned i = 0; i < 12; i++) {
+		submit_awaiting(worker, &brief, 2000 + i, &a_store, false, NULL);
+		submit_as(worker, &plain, fm_share_user(3000 + i), NULL);
+		wait_for(2 * (i + 1));
+	}
+	for (unsigned i = 0; i < 40; i++)
+		sem_post(&until);
+	wait_for(24 + 40);
+	tear_down(worker);
+	sem_destroy(&until);
+}
+
 /* ---- users of a peer ---- */
 
 static unsigned order[16], ordered;
@@ -634,6 +666,7 @@ static const struct fm_test tests[] = {
 	{"what hangs in one store has a quarter of the threads", test_what_hangs_has_a_quarter},
 	{"what hangs in several stores is apart from what does not", test_what_hangs_in_several},
 	{"what hangs takes no turns of what does not", test_what_hangs_takes_no_turns},
+	{"long calls that hang leave threads for all else", test_long_calls_that_hang},
 	{"callers who hang leave threads for stores", test_callers_who_hang},
 	{"work runs on another thread and is done on the loop's", test_where},
 	{"one thread takes work in the order submitted", test_order},
