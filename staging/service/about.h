@@ -27,6 +27,9 @@
 #include "staging/run/message.h"
 
 /* Which nodes stage which dataset. Nodes with equal values are in one run. */
+/* As the job: no name, of which the sender knows that it counts. It comes behind all others. */
+#define FM_STAGE_NO_JOB "zzzzzzzz"
+
 struct fm_stage_about {
 	uint8_t listing[FM_SHA256_LEN];
 	uint64_t entries;

@@ -48,10 +48,10 @@ struct fm_log_limit *fm_together_lines(const struct fm_together *t, const char *
 	return peer[0] ? fm_engine_job_lines(t->all->o.engine, peer) : &t->all->lines;
 }
 
-static void take_id(struct fm_together *t, const char *id)
+static void take_id(struct fm_together *t, const char *id, unsigned by)
 {
 	memcpy(t->ids[t->id_count++], id, sizeof(t->ids[0]));
-	memcpy(t->about.job, id, sizeof(t->about.job));
+	t->id_by = by;
 }
 
 /* ---- who takes part ---- */
@@ -160,6 +160,8 @@ static void say_about(struct fm_together *t, unsigned node)
 	if (!s)
 		return;
 	t->said_to |= bit(node);
+	memcpy(t->about.job, t->is_id_good ? fm_together_job(t) : FM_STAGE_NO_JOB,
+	       sizeof(t->about.job));
 	t->about.is_in = t->core != NULL;
 	t->about.wanted = t->wanted;
 	t->about.may_read = may_take_part(t);
@@ -566,8 +568,9 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	t->place = place;
 	t->about = *about;
 	t->about.wanted = 0;
-	take_id(t, about->job);
 	t->self = (unsigned)find_node(about, all->o.node);
+	take_id(t, about->job, t->self);
+	t->is_id_good = !who.name;
 	t->draft = t->next_draft = t->root = t->disk = t->scratch = -1;
 	fm_stage_about_source(about, t->source);
 	t->uid = about->uid;
@@ -915,6 +918,8 @@ static void left(struct fm_together *t, unsigned n)
 	fm_together_wake(t);
 }
 
+static void settle_id(struct fm_together *t);
+
 void fm_together_sort(struct fm_together *t)
 {
 	bool have_spoken = have_rulers_spoken(t);
@@ -934,6 +939,7 @@ void fm_together_sort(struct fm_together *t)
 		p->code = refuse_reader(t, n, &err);
 		set_text(&p->text, err.text);
 	}
+	settle_id(t);
 	check_source(t);
 	fm_together_wake(t);
 }
@@ -995,22 +1001,91 @@ static bool is_of_a_job(const struct fm_togethers *all, const char *id)
 	return fm_queue_find(all->o.queue, id, 0, &info, &err) == 0 && info.state < FM_QUEUE_DONE;
 }
 
-/*
- * Nodes that were asked for the same at once each made an id. All go on with the one that comes
- * first in the order of letters, and say so, since some may not be peers of the node that made it.
- * Only a node that may take part makes one, and none makes that of another job of this node.
- */
-static void hear_id(struct fm_together *t, const char *from, const char *id)
+/* A name that may be the run's, as it is none of another job of this node, or "". */
+static void note_id(struct fm_together *t, unsigned from, const char *id)
+{
+	bool is_one = strcmp(id, FM_STAGE_NO_JOB) != 0 && !is_of_a_job(t->all, id);
+
+	(void)snprintf(t->peer[from].job, sizeof(t->peer[from].job), "%s", is_one ? id : "");
+}
+
+/* The first in the order of letters of what those say who may take part; -1: they say none. */
+static int first_id(const struct fm_together *t)
+{
+	uint64_t may = may_take_part(t);
+	int best = -1;
+
+	for (unsigned n = 0; n < t->about.count; n++)
+		if (may & bit(n) && t->peer[n].job[0] &&
+		    (best < 0 || strcmp(t->peer[n].job, t->peer[best].job) < 0))
+			best = (int)n;
+	return best;
+}
+
+static void rename_run(struct fm_together *t, const char *id, unsigned by)
 {
 	const char *before = fm_together_job(t);
 
-	if (strcmp(id, before) >= 0 || t->id_count == FM_TOGETHER_IDS_MAX ||
-	    is_of_a_job(t->all, id))
-		return;
-	fm_together_log(t, FM_LOG_INFO, "goes on as job %s, by which %s knows it", id, from);
-	take_id(t, id);
+	if (by == t->self)
+		fm_together_log(t, FM_LOG_INFO,
+				"goes on as job %s: %s, which called it otherwise, may not read it",
+				id, t->about.node[t->id_by]);
+	else
+		fm_together_log(t, FM_LOG_INFO, "goes on as job %s, by which %s knows it", id,
+				t->about.node[by]);
+	take_id(t, id, by);
 	fm_together_log(t, FM_LOG_INFO, "was job %s here until now", before);
-	say_about_to_all(t);
+}
+
+/*
+ * Nodes that were asked for the same at once each made an id. All go on with the one that comes
+ * first in the order of letters, and say so, since some may not be peers of the node that made it.
+ * Only a node that may take part makes one. Who may is known when the rulers have spoken; what was
+ * heard before is used for this node's log, and said to nobody.
+ */
+static void settle_id(struct fm_together *t)
+{
+	bool is_made = t->id_by == t->self, was_good = t->is_id_good;
+	bool may_by = may_take_part(t) & bit(t->id_by);
+	char made[FM_QUEUE_ID_LEN + 1];
+	int by;
+
+	if (t->is_over || !have_rulers_spoken(t))
+		return;
+	t->is_id_good |= may_by && !is_made;
+	by = first_id(t);
+	if (by >= 0 && t->id_count < FM_TOGETHER_IDS_MAX &&
+	    (!t->is_id_good || strcmp(t->peer[by].job, fm_together_job(t)) < 0)) {
+		rename_run(t, t->peer[by].job, (unsigned)by);
+		t->is_id_good = true;
+		was_good = false;
+	} else if (!t->is_id_good && !may_by && !is_made && t->id_count < FM_TOGETHER_IDS_MAX) {
+		fm_queue_make_id(t->all->o.queue, made);
+		rename_run(t, made, t->self);
+	}
+	if (t->is_id_good && !was_good)
+		say_about_to_all(t);
+}
+
+/* The run of which that peer is the first to tell. */
+static int begin_for(struct fm_togethers *all, struct fm_stage_about *a, const char *peer,
+		     struct fm_together **out, struct fm_err *err)
+{
+	bool is_named = strcmp(a->job, FM_STAGE_NO_JOB) != 0 && !is_of_a_job(all, a->job);
+	int ret = check_rules(all, a, peer, err);
+
+	if (ret == 0 && !is_named)
+		fm_queue_make_id(all->o.queue, a->job);
+	if (ret == 0)
+		ret = new_together(all, a, fm_share_name(peer), out, err);
+	if (ret < 0)
+		return ret;
+	if (is_named)
+		(*out)->id_by = (unsigned)find_node(a, peer);
+	else
+		memcpy(a->job, FM_STAGE_NO_JOB, sizeof(a->job));
+	fm_together_look_here(*out, peer);
+	return 0;
 }
 
 static void on_about(struct fm_togethers *all, struct fm_session *s, const struct fm_wire_stage *m)
@@ -1022,24 +1097,17 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 	int ret = a ? check_about(all, s, m, a, &err)
 		    : fm_err_set(&err, -ENOMEM, "no memory for a staging run");
 
-	if (ret == 0 && (!t || t->is_over)) {
-		ret = check_rules(all, a, s->name, &err);
-		if (ret == 0 && is_of_a_job(all, a->job))
-			fm_queue_make_id(all->o.queue, a->job);
-		if (ret == 0)
-			ret = new_together(all, a, fm_share_name(s->name), &t, &err);
-		if (ret == 0)
-			fm_together_look_here(t, s->name);
-	}
+	if (ret == 0 && (!t || t->is_over))
+		ret = begin_for(all, a, s->name, &t, &err);
 	if (ret < 0) {
 		refuse_peer(s, m->run, &err);
 		free(a);
 		return;
 	}
 	from = (unsigned)find_node(a, s->name);
+	note_id(t, from, a->job);
 	hear_word(t, from, a->may_read);
-	if (!t->is_over && may_take_part(t) & bit(from))
-		hear_id(t, s->name, a->job);
+	settle_id(t);
 	if (t->about.shared[0] && !(t->said_to & bit(from)))
 		say_about(t, from);	/* it waits for our word, however long we look */
 	if (!(may_take_part(t) & bit(from))) {

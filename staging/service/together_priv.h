@@ -42,6 +42,7 @@ struct fm_together_peer {
 	bool is_heard;
 	uint8_t place;			/* enum fm_run_place */
 	uint8_t entries;		/* how often it came, up to what is said of that */
+	char job[FM_WIRE_JOB_LEN + 1];	/* what it calls the run; "": it says no name */
 	int code;
 	uint64_t done, read;
 	uint64_t may_read;		/* its word on which nodes may have bytes of it */
@@ -65,9 +66,11 @@ struct fm_together {
 	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
 	struct fm_cache_key key;
 	struct fm_stage_about about;
-	/* about.job, and those before it: the worker may still log under one */
+	/* what it is logged under, last, and before: the worker may still log under one */
 	char ids[FM_TOGETHER_IDS_MAX][FM_WIRE_JOB_LEN + 1];
 	unsigned id_count;
+	unsigned id_by;			/* the node that said the last one; self: none did */
+	bool is_id_good;		/* a caller's here, or of a node that may take part */
 	uint8_t rank[FM_RUN_NODES_MAX];
 	unsigned self;
 	struct fm_together_peer peer[FM_RUN_NODES_MAX];

@@ -110,5 +110,20 @@ lied silent
 are_copies al out
 awk '/ begins here: / { is_its = / of n1:s\/al begins / } is_its && / goes on as job / { exit 1 }' "$dir/c/n1/log" || bad "who may not read it gives it an id"
 
+# Nor where it is told to a node that has not heard the source yet, and tells the source of it.
+new_set an
+liar 2 silent an 4
+timeout $HANG_S fmove stage --nodes n1,n2 s/an >out 2>err || give_up "first: it does not come: $(cat out err)"
+for i in 1 2; do
+	await at $i unstage an || give_up "n$i keeps it"
+done
+lied silent
+grep -q 'job aaaaaaaa: .*n1:s/an' "$dir/c/n1/log" && bad "who may not read it gives it an id by way of n2: $(grep 'job aaaaaaaa' "$dir/c/n1/log")"
+if grep -q 'job aaaaaaaa: staging of n1:s/an begins here' "$dir/c/n2/log"; then
+	is_logged 'goes on as job [a-z2-7]*: h1, which called it otherwise, may not read it' "$dir/c/n2/log" || bad "n2 goes on with what h1 calls it"
+else
+	echo "not tried: n2 never heard of it by h1 first"
+fi
+
 outside >after
 cmp -s before after || bad "written outside: $(diff before after | head -n 3)"
