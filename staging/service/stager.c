@@ -302,7 +302,6 @@ static void hold_run(struct fm_work *work)
 	const struct fm_cache_holder who = { .uid = a->uid, .pid = a->pid };
 	struct fm_cache *c = a->s->cache;
 	struct fm_err *err = &a->result.err;
-	char source[FM_CACHE_SOURCE_MAX + 1];
 	uint64_t hold;
 	int ret = fm_cache_request(c, a->id, err);
 
@@ -312,11 +311,27 @@ static void hold_run(struct fm_work *work)
 		ret = fm_err_set(err, -ECANCELED, "cancelled");
 	/* The hold comes first: the right to read may depend on it. */
 	if (ret == 0 && a->pid > 0 && atomic_load(&a->ctx))
-		ret = fm_cache_hold(c, a->id, &who, &hold, err);
-	if (ret == 0 && !a->do_rules_wait)
-		ret = fm_stage_rights_agree(c, a->id, a->from ? a->from->store : NULL, err);
-	if (ret == 0)
-		ret = fm_cache_allow_user(c, a->id, a->uid, a->is_invited, err);
+		(void)fm_cache_hold(c, a->id, &who, &hold, err);
+}
+
+/* Apart from what waits for the disk alone: users may be looked up for it. */
+static void agree_run(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+
+	if (!a->do_rules_wait)
+		(void)fm_stage_rights_agree(a->s->cache, a->id, a->from ? a->from->store : NULL,
+					    &a->result.err);
+}
+
+static void give_run(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	struct fm_cache *c = a->s->cache;
+	struct fm_err *err = &a->result.err;
+	char source[FM_CACHE_SOURCE_MAX + 1];
+	int ret = fm_cache_allow_user(c, a->id, a->uid, a->is_invited, err);
+
 	source_of(a, source);
 	if (ret == 0)
 		name_readers(a, source);
@@ -435,15 +450,11 @@ static void find_rules(struct fm_stage_ask *a)
 		a->from = fm_stage_rights_store(engine, a->s->o.node, source);
 }
 
-static void hold_done(struct fm_work *work);
-
-/* By the rules of its store, for which users may be looked up. */
-static void submit_hold(struct fm_stage_ask *a, void (*run)(struct fm_work *work))
+static void submit_looking_up(struct fm_stage_ask *a, void (*run)(struct fm_work *work),
+			      void (*done)(struct fm_work *work), const void *may_await)
 {
-	a->work = (struct fm_work){ .run = run, .done = hold_done, .who = share_of(a),
-				    .user = a->uid, .job = a->job,
-				    .may_await = fm_stage_rights_may_await_of(
-					    a->from ? a->from->store : NULL) };
+	a->work = (struct fm_work){ .run = run, .done = done, .who = share_of(a), .user = a->uid,
+				    .job = a->job, .may_await = may_await };
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
 }
 
@@ -478,7 +489,9 @@ static void hold_done(struct fm_work *work)
 	if (a->has_entry && a->store_changes != a->s->o.engine->store_changes) {
 		a->store_changes = a->s->o.engine->store_changes;
 		find_rules(a);
-		submit_hold(a, again_run);
+		/* whom it refuses is named in words, by his name */
+		submit_looking_up(a, again_run, hold_done,
+				  a->from ? fm_stage_rights_may_await() : NULL);
 		return;
 	}
 	/* It is here, though the run may have found nothing when it looked, and waits for it. */
@@ -489,11 +502,32 @@ static void hold_done(struct fm_work *work)
 	end_here(a, &err);
 }
 
+static void agreed(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+
+	if (a->result.err.code < 0)
+		hold_done(work);
+	else
+		submit(a, give_run, hold_done);
+}
+
+static void held(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+
+	if (a->result.err.code < 0)
+		hold_done(work);
+	else
+		submit_looking_up(a, agree_run, agreed,
+				  fm_stage_rights_may_await_of(a->from ? a->from->store : NULL));
+}
+
 static void take(struct fm_stage_ask *a, uint64_t id)
 {
 	a->id = id;
 	find_rules(a);
-	submit_hold(a, hold_run);
+	submit(a, hold_run, held);
 }
 
 static void reread(struct fm_stage_ask *a);
