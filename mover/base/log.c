@@ -293,3 +293,37 @@ bool fm_log_may(struct fm_log_limit *limit, uint64_t now_ns)
 		fm_log_warn("and %u more like it", left_out);
 	return may;
 }
+
+/* The place of that user, or of one of whom nothing was said for a minute; -1: there is none. */
+static int place_of(const struct fm_log_users *users, uid_t uid, uint64_t now_ns)
+{
+	int oldest = -1;
+
+	for (unsigned i = 0; i < users->count; i++) {
+		if (users->uid[i] == uid)
+			return (int)i;
+		if (now_ns > users->limit[i].since_ns + LIMIT_NS &&
+		    (oldest < 0 || users->limit[i].since_ns < users->limit[oldest].since_ns))
+			oldest = (int)i;
+	}
+	return users->count < FM_LOG_USERS ? (int)users->count : oldest;
+}
+
+struct fm_log_limit *fm_log_of_user(struct fm_log_users *users, uid_t uid, uint64_t now_ns)
+{
+	struct fm_log_limit *limit = &users->rest;
+	int i;
+
+	pthread_mutex_lock(&limit_lock);
+	i = place_of(users, uid, now_ns);
+	if (i >= 0) {
+		limit = &users->limit[i];
+		if ((unsigned)i == users->count || users->uid[i] != uid)
+			*limit = (struct fm_log_limit){.since_ns = now_ns};
+		users->count += (unsigned)i == users->count;
+		users->uid[i] = uid;
+	}
+	limit->most = users->most;
+	pthread_mutex_unlock(&limit_lock);
+	return limit;
+}

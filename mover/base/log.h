@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum fm_log_level { FM_LOG_ERROR, FM_LOG_WARN, FM_LOG_INFO, FM_LOG_DEBUG };
 
@@ -33,6 +34,23 @@ struct fm_log_limit {
 	unsigned count;
 	unsigned most;		/* in a minute; 0: 20 */
 };
+
+#define FM_LOG_USERS 64u
+
+/*
+ * Such a limit for each user of this machine, so that none leaves out the lines of another. There
+ * are so many; who comes while all of them said something within a minute shares one with all who
+ * do. Zero-initialise. Any thread.
+ */
+struct fm_log_users {
+	unsigned most;			/* of each, in a minute; 0: 20 */
+	unsigned count;
+	uid_t uid[FM_LOG_USERS];
+	struct fm_log_limit limit[FM_LOG_USERS], rest;
+};
+
+/* That user's, for a line at once: it may be another one's a minute later. */
+struct fm_log_limit *fm_log_of_user(struct fm_log_users *users, uid_t uid, uint64_t now_ns);
 
 /* Whether there may be one more. How many were left out is said with the first one that may. */
 bool fm_log_may(struct fm_log_limit *limit, uint64_t now_ns);

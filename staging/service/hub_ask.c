@@ -50,7 +50,7 @@ static void end(struct fm_hub_ask *h, const struct fm_stage_result *result)
 	struct fm_engine *engine = fm_stager_engine(h->s);
 
 	if (h->is_looking && result->err.code < 0)
-		fm_stager_log_failed(h->s, h->job, h->dataset, &result->err);
+		fm_stager_log_failed(h->s, h->job, h->who.uid, h->dataset, &result->err);
 	if (h->ctx)
 		h->done(h->ctx, result, fm_hub_home(fm_stager_hub(h->s)));
 	fm_list_del(&h->at);

@@ -81,7 +81,7 @@ static void leave(struct fm_own_ask *o)
 	struct fm_stage_result left = { .is_hub = true };
 
 	(void)fm_err_set(&left.err, -ECANCELED, "cancelled");
-	fm_stager_log_failed(o->s, o->job, o->dataset, &left.err);
+	fm_stager_log_failed(o->s, o->job, o->who.uid, o->dataset, &left.err);
 	answer(o, &left);
 	o->is_over = true;
 	fm_engine_check_stopped(fm_stager_engine(o->s));
@@ -139,7 +139,7 @@ static void make_done(struct fm_work *work)
 	if (failed.err.code == 0)
 		(void)stage(o, &failed.err);
 	if (failed.err.code < 0) {
-		fm_stager_log_failed(o->s, o->job, o->dataset, &failed.err);
+		fm_stager_log_failed(o->s, o->job, o->who.uid, o->dataset, &failed.err);
 		end(o, &failed);
 	}
 }

@@ -104,19 +104,19 @@ static void tell_how_it_ended(const struct fm_stage_run *r, struct fm_together *
 /* Of several nodes together.c says it. */
 static void log_end(const struct fm_stage_run *r)
 {
-	struct fm_log_limit *lines = &r->runs->lines;
+	uint64_t now_ns = fm_loop_now(r->runs->o.loop);
+	struct fm_log_limit *lines;
 
 	if (r->together)
 		return;
-	if (r->peer[0])
-		lines = fm_engine_job_lines(r->runs->o.engine, r->peer);
+	lines = r->peer[0] ? fm_engine_job_lines(r->runs->o.engine, r->peer)
+			   : fm_log_of_user(&r->runs->lines, r->uid, now_ns);
 	if (r->err.code < 0)
-		fm_log_job(lines, fm_loop_now(r->runs->o.loop), FM_LOG_WARN, r->job,
+		fm_log_job(lines, now_ns, FM_LOG_WARN, r->job,
 			   "staging of %.300s ended: %s", r->source, r->err.text);
 	else
-		fm_log_job(lines, fm_loop_now(r->runs->o.loop), FM_LOG_INFO, r->job,
-			   "%.300s is ready here: %llu bytes", r->source,
-			   (unsigned long long)r->totals.bytes);
+		fm_log_job(lines, now_ns, FM_LOG_INFO, r->job, "%.300s is ready here: %llu bytes",
+			   r->source, (unsigned long long)r->totals.bytes);
 }
 
 static void closed(struct fm_work *work)

@@ -20,7 +20,7 @@ struct fm_stage_runs {
 	struct fm_list all;
 	struct fm_stager_opts o;
 	struct fm_cache *cache;
-	struct fm_log_limit lines;	/* of those alone that callers of this node want */
+	struct fm_log_users lines;	/* of those alone that callers of this node want */
 	bool is_stopping;
 };
 

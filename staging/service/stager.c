@@ -115,7 +115,7 @@ struct fm_stager {
 	struct fm_afar *afar;
 	struct fm_far_rules *far_rules;
 	struct fm_share places, own_places;
-	struct fm_log_limit lines;	/* of requests of callers of this node */
+	struct fm_log_users lines;	/* of requests of callers of this node */
 	struct fm_timer upkeep;
 	struct fm_work upkeep_work;
 	bool is_in_upkeep;
@@ -173,16 +173,22 @@ static void log_failed(struct fm_stager *s, struct fm_log_limit *lines, const ch
 		   why->text);
 }
 
-void fm_stager_log_failed(struct fm_stager *s, const char *job, const char *name,
+static struct fm_log_limit *lines_of_user(struct fm_stager *s, uid_t uid)
+{
+	return fm_log_of_user(&s->lines, uid, fm_loop_now(s->o.loop));
+}
+
+void fm_stager_log_failed(struct fm_stager *s, const char *job, uid_t uid, const char *name,
 			  const struct fm_err *why)
 {
-	log_failed(s, &s->lines, job, name, why);
+	log_failed(s, lines_of_user(s, uid), job, name, why);
 }
 
 /* What a peer asks for leaves out no lines of callers of this node. */
 static struct fm_log_limit *lines_of(const struct fm_stage_ask *a)
 {
-	return a->peer[0] ? fm_engine_job_lines(a->s->o.engine, a->peer) : &a->s->lines;
+	return a->peer[0] ? fm_engine_job_lines(a->s->o.engine, a->peer)
+			  : lines_of_user(a->s, a->uid);
 }
 
 /* What nobody hears any more. */

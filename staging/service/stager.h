@@ -177,7 +177,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 		  struct fm_stage_ask **out, struct fm_err *err);
 
 /* In the log: a caller's request of that id and for that dataset ended so. */
-void fm_stager_log_failed(struct fm_stager *s, const char *job, const char *name,
+void fm_stager_log_failed(struct fm_stager *s, const char *job, uid_t uid, const char *name,
 			  const struct fm_err *why);
 
 /* Who asked has gone away. */

@@ -45,7 +45,10 @@ const char *fm_together_job(const struct fm_together *t)
 
 struct fm_log_limit *fm_together_lines(const struct fm_together *t, const char *peer)
 {
-	return peer[0] ? fm_engine_job_lines(t->all->o.engine, peer) : &t->all->lines;
+	struct fm_togethers *all = t->all;
+
+	return peer[0] ? fm_engine_job_lines(all->o.engine, peer)
+		       : fm_log_of_user(&all->lines, t->caller, fm_loop_now(all->o.loop));
 }
 
 static void take_id(struct fm_together *t, const char *id, unsigned by)
@@ -565,6 +568,7 @@ static int new_together(struct fm_togethers *all, const struct fm_stage_about *a
 	}
 	t->all = all;
 	(void)snprintf(t->begun_by, sizeof(t->begun_by), "%s", who.name ? who.name : "");
+	t->caller = who.uid;
 	t->place = place;
 	t->about = *about;
 	t->about.wanted = 0;
@@ -664,8 +668,10 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 		(void)close(draft);
 		return ret;
 	}
-	if (!source->peer)	/* the lines of who began it are not to leave out his */
+	if (!source->peer && t->begun_by[0]) {	/* whose lines are not to leave out his */
 		t->begun_by[0] = '\0';
+		t->caller = source->uid;
+	}
 	take_draft(t, draft);
 	if (!t->core && !t->is_looking && !t->is_anew) {
 		t->is_listed = a.source == t->self;

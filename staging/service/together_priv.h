@@ -26,7 +26,7 @@
 
 struct fm_togethers {
 	struct fm_togethers_opts o;
-	struct fm_log_limit lines;	/* of runs that callers of this node want */
+	struct fm_log_users lines;	/* of runs that callers of this node want */
 	struct fm_run_times times;
 	struct fm_list list;		/* fm_together.at */
 	unsigned count;
@@ -59,7 +59,8 @@ struct fm_together_slot {
 struct fm_together {
 	struct fm_list at;
 	struct fm_togethers *all;
-	char begun_by[FM_WIRE_NAME_MAX + 1];	/* a peer; "": a caller here wants it, too */
+	char begun_by[FM_WIRE_NAME_MAX + 1];	/* a peer; "": a caller here wants it, too: */
+	uid_t caller;
 	struct fm_share_held place;
 	struct fm_share_held memory;	/* of what is known of its extents */
 	bool has_memory;

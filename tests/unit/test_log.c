@@ -255,6 +255,36 @@ static void say_often(void)
 		fm_log_error("not after a minute?");
 }
 
+static unsigned said_of(struct fm_log_users *users, uid_t uid, uint64_t now_ns, unsigned times)
+{
+	unsigned said = 0;
+
+	for (unsigned i = 0; i < times; i++)
+		said += fm_log_may(fm_log_of_user(users, uid, now_ns), now_ns);
+	return said;
+}
+
+/*
+ * Goal: no user leaves out lines of another, though users come without end; those for whom there is
+ * no place share one, and a place is free again a minute later.
+ */
+static void test_limit_of_users(void)
+{
+	static struct fm_log_users users = { .most = 5 };
+	const uint64_t now_ns = FM_NS_PER_S * 1000;
+
+	fm_log_set_level(FM_LOG_ERROR);
+	for (uid_t uid = 0; uid < FM_LOG_USERS; uid++)
+		CU_ASSERT_EQUAL(said_of(&users, uid, now_ns, 9), 5);
+	CU_ASSERT_EQUAL(said_of(&users, 1000, now_ns, 3), 3);
+	CU_ASSERT_EQUAL(said_of(&users, 1001, now_ns, 3), 2);
+	CU_ASSERT_EQUAL(said_of(&users, 7, now_ns + FM_NS_PER_S * 59, 9), 0);
+	CU_ASSERT_EQUAL(said_of(&users, 7, now_ns + FM_NS_PER_S * 61, 1), 1);
+	CU_ASSERT_EQUAL(said_of(&users, 1001, now_ns + FM_NS_PER_S * 61, 9), 5);
+	CU_ASSERT_EQUAL(said_of(&users, 7, now_ns + FM_NS_PER_S * 61, 9), 4);
+	fm_log_set_level(FM_LOG_INFO);
+}
+
 /* Goal: what others can cause as often as they like fills no log, and what was left out is said. */
 static void test_limit(void)
 {
@@ -348,6 +378,7 @@ static void test_unread(void)
 static const struct fm_test tests[] = {
 	{"nobody waits for who reads the log, and lines that are lost are counted", test_unread},
 	{"lines that others cause are so many a minute", test_limit},
+	{"lines that a user causes are so many a minute, too", test_limit_of_users},
 	{"a line has its time, its level and its text", test_line},
 	{"under the journal a line has its priority instead of a time", test_journal},
 	{"an inherited JOURNAL_STREAM of another descriptor is not believed", test_foreign_journal},

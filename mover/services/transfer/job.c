@@ -63,12 +63,12 @@ static const char *log_what(const struct fm_job *j, char out[static LOG_WHAT_MAX
 /* What a peer asks for without a name counts as anything else that it causes. */
 static struct fm_log_limit *log_limit(const struct fm_job *j)
 {
-	struct fm_log_limit *own = &fm_jobs_of(j->engine)->lines;
+	struct fm_log_users *own = &fm_jobs_of(j->engine)->lines;
 	struct fm_peer *peer = j->session ? j->session->peer : NULL;
 
 	own->most = LOG_LINES_MAX;
 	if (j->is_ours && *j->name)
-		return own;
+		return fm_log_of_user(own, j->who.uid, fm_loop_now(j->engine->env.loop));
 	if (!peer)
 		return &j->engine->lines;
 	return *j->name ? &peer->job_lines : &peer->lines;

@@ -223,7 +223,7 @@ struct fm_jobs {
 	struct fm_share peer_places;	/* of all peers together, divided among them */
 	struct fm_share peer_trees;	/* the same of trees */
 	struct fm_transfer_totals ended;	/* of those that are over */
-	struct fm_log_limit lines;	/* in the log, of local callers' */
+	struct fm_log_users lines;	/* in the log, of local callers' */
 };
 
 /* job.c */
