@@ -38,8 +38,11 @@ static void drop_ref(int dir, const char *name, void *ctx)
 
 struct count {
 	const char *commit;		/* NULL: whatever they lead to */
+	bool is_of_users;		/* none of those that were made for other nodes alone */
 	unsigned refs;
 };
+
+static bool is_for_others(int dir, const char *name);
 
 static void count_ref(int dir, const char *name, void *ctx)
 {
@@ -48,7 +51,7 @@ static void count_ref(int dir, const char *name, void *ctx)
 
 	if (fm_hub_ref_read(dir, name, commit) < 0)
 		fm_hub_dir_each(dir, name, count_ref, c);
-	else
+	else if (!c->is_of_users || !is_for_others(dir, name))
 		c->refs += !c->commit || strcmp(commit, c->commit) == 0;
 }
 
@@ -124,25 +127,31 @@ static int check_another(int repository, const char *revision, const char *commi
 	return 0;
 }
 
-/* One that moves takes no more than it did. */
-static int check_own(int repository, const char *revision, struct fm_err *err)
+/*
+ * For users of this node, in a hub of one of them or in that of all. One that moves takes no more
+ * than it did; what was made for other nodes bars no user. main is everywhere, and no user's name
+ * for it: those who fill a repository take it from nobody.
+ */
+static int check_users(int repository, const char *revision, const char *commit, bool is_own,
+		       struct fm_err *err)
 {
 	char path[REF_PATH_MAX], now[FM_HUB_COMMIT_LEN + 1];
-	struct count c = { .commit = NULL };
-	int ret = check_parts(revision, "of an own hub cache", err);
+	struct count c = { .is_of_users = !is_own };
+	int ret = is_own ? check_parts(revision, "of an own hub cache", err) : 0;
 
 	(void)snprintf(path, sizeof(path), REFS "/%s", revision);
-	if (ret < 0 || fm_hub_ref_read(repository, path, now) == 0)
+	if (ret < 0 || (!is_own && strcmp(revision, "main") == 0) ||
+	    (fm_hub_ref_read(repository, path, now) == 0 &&
+	     (is_own || !is_for_others(repository, path))))
 		return ret;
 	fm_hub_ref_drop(repository, "");	/* directories that a crash has left empty */
 	fm_hub_dir_each(repository, REFS, count_ref, &c);
-	if (c.refs < FM_HUB_OWN_REFS_MAX)
+	if (c.refs < FM_HUB_USERS_REFS_MAX)
 		return 0;
 	return fm_err_set(err, -EDQUOT,
-			  "%u branches and tags of that repository are staged from your own hub "
-			  "cache already: ask for the commit itself, or fmove unstage what they "
-			  "lead to",
-			  c.refs);
+			  "%u branches and tags of that repository are staged %s already: ask for "
+			  "the commit itself, %s, or fmove unstage what they lead to",
+			  c.refs, is_own ? "from your own hub cache" : "here", commit);
 }
 
 static void look_what_stays(int dir, const char *name, void *ctx)
@@ -207,8 +216,8 @@ int fm_hub_ref_check(int repository, const char *revision, const char *commit,
 		return 0;
 	if (is_for_another)
 		ret = check_another(repository, revision, commit, err);
-	else if (whom == FM_HUB_REF_FOR_OWN)
-		ret = check_own(repository, revision, err);
+	else
+		ret = check_users(repository, revision, commit, whom == FM_HUB_REF_FOR_OWN, err);
 	return ret == 0 ? check_way(repository, revision, is_for_another, err) : ret;
 }
 

@@ -19,19 +19,20 @@ struct fm_err;
 #define FM_HUB_REF_PARTS_MAX 8	/* parts of one, with slashes between them */
 
 /*
- * In a hub of a user's own, where nothing but he says what a revision leads to: refs of one
- * repository, with as many parts as above. What holds them counts for no quota.
+ * What users of this node ask for: refs of one repository, in the hub of all without those for
+ * other nodes; in a user's own one, where nothing but he says what a revision leads to, with as
+ * many parts as above. What holds them counts for no quota.
  */
-#define FM_HUB_OWN_REFS_MAX 64
+#define FM_HUB_USERS_REFS_MAX 64
 
 enum fm_hub_ref_for { FM_HUB_REF_FOR_USER, FM_HUB_REF_FOR_OWN, FM_HUB_REF_FOR_ANOTHER };
 
 /*
  * Whether that ref may be made, as far as its name goes. -EEXIST: "a" and "a/b" cannot both be
- * there; what was made for other nodes is in no user's way. Of one for another node, and of one in
- * a user's own hub, besides: -ENAMETOOLONG, too many parts; -EDQUOT, too many refs lead to that
- * commit, or are there. Of one for another node: -EEXIST, it could be in the way of main, of pr/N
- * or of refs/pr/N.
+ * there; what was made for other nodes is in no user's way. -EDQUOT: for another node, too many
+ * refs lead to that commit; for a user, too many are there. -ENAMETOOLONG: for another node, and in
+ * a user's own hub, it has too many parts. Of one for another node: -EEXIST, it could be in the way
+ * of main, of pr/N or of refs/pr/N.
  */
 int fm_hub_ref_check(int repository, const char *revision, const char *commit,
 		     enum fm_hub_ref_for whom, struct fm_err *err);

@@ -1162,7 +1162,7 @@ static void test_own_bounded(void)
 		return;
 	}
 	CU_ASSERT_EQUAL(show_here(id, "1/2/3/4/5/6/7/9/9"), -ENAMETOOLONG);
-	for (unsigned i = 1; i < FM_HUB_OWN_REFS_MAX; i++) {
+	for (unsigned i = 1; i < FM_HUB_USERS_REFS_MAX; i++) {
 		(void)snprintf(revision, sizeof(revision), "a%u", i);
 		CU_ASSERT_EQUAL(show_here(i % 2 ? id : other, revision), 0);
 	}
@@ -1176,11 +1176,40 @@ static void test_own_bounded(void)
 	teardown();
 }
 
+/* In the hub of all users, too; what other nodes have made there counts for none of them. */
+static void test_users_bounded(void)
+{
+	char revision[32];
+	uint64_t id, other;
+
+	setup();
+	id = bring("t", X, BLOB);
+	other = bring("t", Y, OTHER_BLOB);
+	CU_ASSERT_EQUAL(show_here(id, "1/2/3/4/5/6/7/8/9"), 0);	/* each is bounded by its length */
+	CU_ASSERT_EQUAL(show_for_another(id, "theirs"), 0);
+	CU_ASSERT_EQUAL(show_for_another(id, "others"), 0);
+	for (unsigned i = 1; i < FM_HUB_USERS_REFS_MAX; i++) {
+		(void)snprintf(revision, sizeof(revision), "a%u", i);
+		CU_ASSERT_EQUAL(show_here(i % 2 ? id : other, revision), 0);
+	}
+	CU_ASSERT_EQUAL(show_here(id, "more"), -EDQUOT);
+	CU_ASSERT_EQUAL(show_here(other, "more"), -EDQUOT);
+	CU_ASSERT_EQUAL(show_here(id, "theirs"), 0);	/* it leads there: there is no more */
+	CU_ASSERT_EQUAL(show_here(other, "others"), -EDQUOT);
+	CU_ASSERT_EQUAL(show_here(other, "a1"), 0);	/* it moves */
+	CU_ASSERT_EQUAL(show_here(id, X), 0);		/* the commit itself needs none */
+	CU_ASSERT_EQUAL(show_here(id, "main"), 0);
+	evict(id);
+	CU_ASSERT_EQUAL(show_here(other, "more"), 0);
+	teardown();
+}
+
 static const struct fm_test tests[] = {
 	{ "the source of a user's own cache is no node's", test_own_source },
 	{ "and so is its version", test_own_version },
 	{ "what is of it is shown in a hub of his", test_own },
 	{ "and so many names of it that they are bounded", test_own_bounded },
+	{ "names that users here ask for are bounded, too", test_users_bounded },
 	{ "another source's copy of a commit is not shown, nor another commit by it",
 	  test_same_then_other },
 	{ "nor when what a branch leads to goes", test_evicted },
