@@ -168,10 +168,20 @@ static bool is_stronger(const struct coordinator *co, unsigned node, uint32_t ex
 }
 
 /*
+ * Whether the source gave two contents to this coordinator itself, and one who has the first is
+ * READY. Whether that one is believed does not matter: the first CRC was read, it is not its word.
+ */
+static bool is_read_otherwise(const struct coordinator *co, uint32_t extent, bool is_read)
+{
+	return is_read && co->was_read[extent] &&
+	       co->holders[extent] & fm_run_in_place(co, FM_RUN_READY);
+}
+
+/*
  * A node that is READY counts more than others, since for it the source was looked at. If the
- * source was looked at for both CRCs, it gave other bytes without a change that shows: nobody knows
- * which are right, and no more nodes get them. Who is not believed is not READY here. false: this
- * one does not count.
+ * source was looked at for both CRCs, or both were read, it gave other bytes without a change that
+ * shows: nobody knows which are right, and no more nodes get them. Who is not believed is not READY
+ * here, but where both were read. false: this one does not count.
  */
 static bool settle_conflict(struct fm_run *run, unsigned node, uint32_t extent, uint32_t crc,
 			    bool is_read)
@@ -179,7 +189,8 @@ static bool settle_conflict(struct fm_run *run, unsigned node, uint32_t extent, 
 	struct coordinator *co = &run->coordinator;
 	uint64_t ready = fm_run_in_place(co, FM_RUN_READY) & ~co->distrusted;
 
-	if (ready & bit(node) && (co->is_sealed || fm_run_trusted(co, extent) & ready)) {
+	if (is_read_otherwise(co, extent, is_read) ||
+	    (ready & bit(node) && (co->is_sealed || fm_run_trusted(co, extent) & ready))) {
 		co->is_torn = true;
 		return false;
 	}

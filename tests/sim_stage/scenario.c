@@ -335,6 +335,23 @@ void sim_heal(void)
 
 /* ---- a seed ---- */
 
+static void trace_plan(void)
+{
+	sim_trace("%u nodes, %u extents of %.2f s%s%s%s%s%s%s%s%s", sim.node_count,
+		  sim.extent_count, sim.size, sim.is_even ? ", all peers" : "",
+		  sim.has_expected ? ", a manifest" : "", sim.is_storage_bad ? ", storage lies" : "",
+		  sim.is_wire_bad ? ", the wire damages" : "",
+		  sim.are_disks_full ? ", disks are full" : "",
+		  sim.change_ns != FM_NEVER ? ", the source changes" : "",
+		  sim.is_storage_gone ? ", storage goes" : "", sim.is_faulty ? "" : ", well");
+	for (unsigned n = 0; n < sim.node_count; n++)
+		sim_trace("n%u:%s%s%s%s, lie %u", n, sim.node[n].can_read ? " reads" : "",
+			  sim.node[n].is_asked ? " wants it" : "",
+			  sim.node[n].is_slow ? " is slow" : "",
+			  sim.node[n].does_disk_hang ? " has a disk that hangs" : "",
+			  sim.node[n].lie);
+}
+
 static void begin(uint64_t seed)
 {
 	memset(&sim, 0, sizeof(sim));
@@ -356,6 +373,7 @@ static void begin(uint64_t seed)
 	plan_faults();
 	if (sim.change_ns != FM_NEVER)
 		sim.change_ns += sim.now_ns;
+	trace_plan();
 }
 
 static void end(void)

@@ -345,6 +345,8 @@ static void on_read(struct node *n, struct event *e)
 	}
 	if (sim.is_storage_bad && sim_chance(0.05))
 		m->content ^= 1U + (uint32_t)sim_random(1000);
+	if (m->content != sim.truth[e->extent])
+		sim_trace("n%u read other bytes of %u", e->node, e->extent);
 	m->extent = e->extent;
 	fm_run_read_done(n->run, e->slot, m->content, e->code);
 }
@@ -412,6 +414,8 @@ static void world_upload(void *ctx, unsigned to, uint32_t extent, int slot, unsi
 	e->content = slot < 0 ? n->disk[extent] : n->memory[slot].content;
 	if (sim.is_wire_bad && sim_chance(0.05))
 		e->content ^= 1U + (uint32_t)sim_random(1000);
+	if (e->content != e->crc)
+		sim_trace("what n%u sends n%u of %u is damaged", self, to, extent);
 }
 
 /* Other bytes than those that it said it has: sound by themselves, or not. */

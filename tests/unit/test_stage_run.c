@@ -893,6 +893,42 @@ static void test_two_contents(void)
 	CU_ASSERT_EQUAL(end_beside_two_contents(FM_RUN_PASSIVE), 0);
 }
 
+/*
+ * What becomes of a run in which 1, READY with 9, is believed no more, and 0 reads 8 instead.
+ * was_read: that the 9 was read in this run, too.
+ */
+static int end_beside_read(bool was_read)
+{
+	struct fm_run *run = run_of(0, FM_RUN_SINK, 0xe);
+	struct slot *s;
+	unsigned slot;
+
+	ended = 0;
+	fm_run_tick(run, 0);
+	report(run, 1, (struct fm_run_state){.place = FM_RUN_READY, .up = 0xf, .have_count = 300},
+	       9, 300);
+	run->coordinator.was_read[0] = was_read;
+	run->coordinator.distrusted = bit(1);
+	for (unsigned i = 1; i < 4; i++)
+		fm_run_tick(run, i * FM_NS_PER_S);
+	s = fm_run_slot_find(run, SLOT_READING, 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	slot = fm_run_slot_number(run, s);
+	fm_run_read_done(run, slot, 8, 0);
+	fm_run_written(run, slot, 0);
+	CU_ASSERT_EQUAL(run->coordinator.crc[0], was_read ? 9 : 8);
+	fm_run_free(run);
+	return ended ? end_code : 0;
+}
+
+/* Goal: where one is READY with what was read in this run, and another read gives other bytes,
+ * nobody gets either, though that one is not believed; what it only says of itself keeps nobody. */
+static void test_two_contents_read(void)
+{
+	CU_ASSERT_EQUAL(end_beside_read(true), -EBADMSG);
+	CU_ASSERT_EQUAL(end_beside_read(false), 0);
+}
+
 static void say_have(struct fm_run *run, unsigned node, uint32_t crc)
 {
 	struct fm_run_msg msg = {.type = FM_RUN_HAVE, .from = (uint8_t)node, .join = 5,
@@ -1880,6 +1916,7 @@ static const struct fm_test tests[] = {
 	{"no lease for who has it", test_no_lease_for_who_has_it},
 	{"an event ends", test_event_ends},
 	{"two contents of one extent", test_two_contents},
+	{"two contents, both read", test_two_contents_read},
 	{"a lease that nobody needs", test_lease_needless},
 	{"a carry that is revoked", test_carry_revoked},
 	{"a read that waits and is revoked", test_wait_revoked},
