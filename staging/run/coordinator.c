@@ -632,6 +632,21 @@ static void take_report(struct fm_run *run, const struct fm_run_msg *msg)
 		on_checked(run, msg);
 }
 
+/*
+ * The time that a new coordinator gives others to report begins when somebody wants the dataset.
+ * A run may have been made by a late word of the one before it, of which the others know nothing
+ * until then.
+ */
+static void note_wanted(struct fm_run *run)
+{
+	struct coordinator *co = &run->coordinator;
+
+	if (co->is_wanted || !(fm_run_wanted(co) | fm_run_in_place(co, FM_RUN_SINK)))
+		return;
+	co->is_wanted = true;
+	co->began_ns = run->now_ns;
+}
+
 void fm_run_coordinator_take(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct coordinator *co = &run->coordinator;
@@ -645,4 +660,6 @@ void fm_run_coordinator_take(struct fm_run *run, const struct fm_run_msg *msg)
 		on_pulse(run, msg);
 	else if (co->seat[msg->from].is_here && co->seat[msg->from].join == msg->join)
 		take_report(run, msg);
+	if (has_state)
+		note_wanted(run);
 }

@@ -137,6 +137,7 @@ struct seat {
 struct coordinator {
 	bool is_on;
 	int code;			/* not 0: it cannot be done */
+	bool is_wanted;			/* somebody wanted it; began_ns is since then */
 	uint64_t began_ns, progress_ns;
 	struct seat seat[FM_RUN_NODES_MAX];
 	uint16_t uploads[FM_RUN_NODES_MAX]; /* that others fetch from its disk */

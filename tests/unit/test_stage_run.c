@@ -1243,6 +1243,27 @@ static void test_settled(void)
 	fm_run_free(run);
 }
 
+/*
+ * Goal: the time that others have to report begins when somebody wants it, not when a late word
+ * made this run. Method: 1 comes when the time that began with the run is nearly over; 2 has not
+ * reported yet.
+ */
+static void test_settled_since_wanted(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 0x6);
+
+	fm_run_tick(run, 0);
+	fm_run_tick(run, FM_NS_PER_S / 10 * 9);
+	know(run, 1);
+	know(run, 2);
+	report(run, 1, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0x5}, 0, 0);
+	fm_run_tick(run, FM_NS_PER_S / 10 * 18);
+	CU_ASSERT_EQUAL(asked_read, 0);
+	fm_run_tick(run, FM_NS_PER_S / 10 * 20);
+	CU_ASSERT_TRUE(asked_read > 0);
+	fm_run_free(run);
+}
+
 /* Goal: a coordinator that is wrong makes nobody read a source that he does not have. */
 static void test_orders_without_source(void)
 {
@@ -1934,6 +1955,7 @@ static const struct fm_test tests[] = {
 	{"a report over a node that begins anew", test_report_over_who_begins_anew},
 	{"one extent after the other", test_one_after_the_other},
 	{"reads when all have reported", test_settled},
+	{"a coordinator waits since somebody wants it", test_settled_since_wanted},
 	{"orders for who has no source", test_orders_without_source},
 	{"checks at once", test_checks_at_once},
 	{"a request that crosses the end", test_request_crosses_end},
