@@ -362,8 +362,10 @@ static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run
 					    .since_ns = known ? known->since_ns : run->now_ns};
 		co->busy[extent] = (uint16_t)(co->busy[extent] + !st->lease[i].is_revoked);
 	}
-	for (unsigned i = 0; i < st->coming_count; i++)
+	for (unsigned i = 0; i < st->coming_count; i++) {
 		fm_run_coming_add(co, seat, st->coming[i]);
+		seat->fetching += st->coming[i].from != FM_RUN_NOBODY;
+	}
 }
 
 /* Forgets a member: its leases, and the extents that only it had, are open again. */

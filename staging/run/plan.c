@@ -570,15 +570,36 @@ static void plan_fetches_of(struct fm_run *run, unsigned node)
 	}
 }
 
+/*
+ * The sinks that lack something, those first that took least of others' time so far. One to which
+ * an extent comes slowly would have the uploads of a node that gives few, one after the other, as
+ * long as it lacks any, and who needs a moment for each would wait for all of them.
+ */
+static unsigned fetchers_of(const struct fm_run *run, uint8_t node[FM_RUN_NODES_MAX])
+{
+	const struct coordinator *co = &run->coordinator;
+	uint64_t sinks = sinks_of(co);
+	unsigned count = 0, i;
+
+	for (unsigned n = 0; n < run->node_count; n++) {
+		const struct seat *seat = &co->seat[n];
+
+		if (!(sinks & bit(n)) || !seat->is_whole || seat->have_count == run->extent_count)
+			continue;
+		for (i = count++; i > 0 && co->seat[node[i - 1]].fetching > seat->fetching; i--)
+			node[i] = node[i - 1];
+		node[i] = (uint8_t)n;
+	}
+	return count;
+}
+
 static void plan_fetches(struct fm_run *run)
 {
-	struct coordinator *co = &run->coordinator;
-	uint64_t sinks = sinks_of(co);
+	uint8_t node[FM_RUN_NODES_MAX];
+	unsigned count = fetchers_of(run, node);
 
-	for (unsigned n = 0; n < run->node_count; n++)
-		if (sinks & bit(n) && co->seat[n].is_whole &&
-		    co->seat[n].have_count < run->extent_count)
-			plan_fetches_of(run, n);
+	for (unsigned i = 0; i < count; i++)
+		plan_fetches_of(run, node[i]);
 }
 
 /* ---- is it right, may it be published ---- */

@@ -843,6 +843,42 @@ static void test_slow_server_is_last(void)
 }
 
 /*
+ * Goal: who takes long for each extent does not keep the only upload of a node from who is quick.
+ * Method: 1 has all and sends one at a time; 2 takes 5 s for what it fetches, then both lack more.
+ */
+static void test_fetches_in_turn(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 0xe);
+	struct fm_run_state st = {.place = FM_RUN_SINK,
+				  .up = 0x3,
+				  .coming_count = 1,
+				  .coming = {{.extent = 0, .from = 1}}};
+	struct fm_run_msg have = {.type = FM_RUN_HAVE, .from = 2, .join = 5, .crc = 9};
+
+	fm_run_tick(run, 0);
+	report(run, 1,
+	       (struct fm_run_state){
+		       .place = FM_RUN_READY, .up = 0xd, .have_count = 300, .uploads = 1},
+	       9, 300);
+	report(run, 2, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0x3}, 0, 0);
+	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0x3}, 0, 0);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].to, 2);
+	for (unsigned i = 2; i < 6; i++) {
+		fm_run_tick(run, i * FM_NS_PER_S);
+		pulse(run, 2, st);
+	}
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_FETCH], 1);
+	fm_run_message(run, 2, &have);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_FETCH], 2);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].to, 3);
+	have.from = 3;
+	fm_run_message(run, 3, &have);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].to, 3);
+	fm_run_free(run);
+}
+
+/*
  * Goal: an event ends, whatever the member here answers to the coordinator here. Method: it is
  * publishing when a READY member turns up that has other bytes: told to discard what it has, it
  * does not; told to fetch it, it says that it has it.
@@ -1948,6 +1984,7 @@ static const struct fm_test tests[] = {
 	{"a carry that nobody needs", test_carry_needless},
 	{"a server has room", test_server_has_room},
 	{"a slow server is last", test_slow_server_is_last},
+	{"who is slow has not all uploads of one", test_fetches_in_turn},
 	{"an offer to all", test_offer_to_all},
 	{"an offer of one who dropped out", test_offer_of_dropped},
 	{"an offer beside one who is slow", test_offer_beside_slow},
