@@ -178,6 +178,7 @@ void sim_start(unsigned node, uint64_t request);
 void sim_reap(struct node *n);
 struct session *sim_session(unsigned a, unsigned b);
 uint64_t sim_bit(unsigned node);
+unsigned sim_uploads(unsigned node);	/* that it sends from its disk at once */
 
 /* scenario.c */
 void sim_run(uint64_t seed);

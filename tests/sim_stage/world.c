@@ -657,7 +657,7 @@ static void want(struct node *n)
 }
 
 /* Nodes may be configured differently: who coordinates counts with its own value. */
-static unsigned uploads_of(unsigned node)
+unsigned sim_uploads(unsigned node)
 {
 	return sim.seed % 4 == 3 ? 1 + node * 5 % FM_RUN_UPLOADS_MAX : 4;
 }
@@ -672,7 +672,7 @@ void sim_start(unsigned node, uint64_t request)
 				  .up = peers_up(node),
 				  .extent_count = sim.extent_count,
 				  .can_read = n->can_read,
-				  .uploads = uploads_of(node),
+				  .uploads = sim_uploads(node),
 				  .scan = sim.seed % 3 == 0 ? SCAN_SHORT : 0,
 				  .have = have,
 				  .crc = n->journal,
