@@ -391,12 +391,25 @@ static void tell_carry_failed(struct fm_run *run, const struct lease *l, int cod
 	fm_run_send(run, run->root, &msg);
 }
 
+/* Of fetches that began together, and of which nothing comes, one counts: else four would make the
+ * next one wait for as long as a run lives. */
+static void note_late_fetch(struct fm_run *run, const struct slot *s)
+{
+	struct member *m = &run->member;
+
+	if (m->fetches_failed > 0 && s->since_ns < m->fetches_failed_ns)
+		return;
+	m->fetches_failed++;
+	m->fetches_failed_ns = run->now_ns;
+}
+
 /* An extent did not come completely: throws away what came of it. */
 void fm_run_coming_failed(struct fm_run *run, struct slot *s, int code)
 {
 	struct lease *l = fm_run_lease_of(run, (int)fm_run_slot_number(run, s));
 
-	run->member.fetches_failed += code == -ETIMEDOUT && s->giver == FM_RUN_NOBODY;
+	if (code == -ETIMEDOUT && s->giver == FM_RUN_NOBODY)
+		note_late_fetch(run, s);
 	note_giver(run, s, code);
 	if (l) {
 		tell_carry_failed(run, l, code);

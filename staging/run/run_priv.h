@@ -90,7 +90,9 @@ struct member {
 	struct lease lease[FM_RUN_LEASES];
 	uint64_t slow;			/* nodes to which an extent takes long */
 	struct upload upload[FM_RUN_UPLOADS_MAX];
-	unsigned fetches_failed;	/* in a row */
+	/* rounds of fetches in a row of which nothing came in time; when the last was counted */
+	unsigned fetches_failed;
+	uint64_t fetches_failed_ns;
 	uint32_t join, order;
 	uint32_t noted_order, noted_had; /* the last NOTED that told of a missing order, and when */
 	uint64_t wanted;

@@ -1815,6 +1815,25 @@ static void test_pace_of_slow(void)
 	fm_run_free(run);
 }
 
+/* Goal: of fetches that began together, and of which nothing comes, one counts for how long the
+ * next one is waited for. */
+static void test_pace_of_silent(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	unsigned s = 0;
+
+	fm_run_tick(run, 0);
+	for (uint32_t extent = 0; extent < 4; extent++)
+		order(run, FM_RUN_FETCH, extent, 0);
+	CU_ASSERT_EQUAL(seconds_until_cancelled(run, &s), 21);
+	CU_ASSERT_EQUAL(receives_cancelled, 4);
+	order(run, FM_RUN_FETCH, 4, 0);
+	CU_ASSERT_EQUAL(seconds_until_cancelled(run, &s), 41);
+	order(run, FM_RUN_FETCH, 5, 0);
+	CU_ASSERT_EQUAL(seconds_until_cancelled(run, &s), 81);
+	fm_run_free(run);
+}
+
 /* Goal: who is slower with each extent is waited for four times as long at most. */
 static void test_pace_has_a_limit(void)
 {
@@ -1964,6 +1983,7 @@ static const struct fm_test tests[] = {
 	{"what is refused late", test_refused_late},
 	{"an offer beside one of whom nothing comes", test_offer_beside_late},
 	{"a wire on which extents take long", test_pace_of_slow},
+	{"how long several that are silent are waited for", test_pace_of_silent},
 	{"a peer that takes longer each time", test_pace_has_a_limit},
 	{"other bytes than are to be carried", test_carry_of_other_bytes},
 	{"who has other bytes to carry", test_carry_from_liar},
