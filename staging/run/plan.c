@@ -716,6 +716,7 @@ static void end_all(struct fm_run *run, int code)
 		fm_run_order(run, n, &copy);
 		fm_run_seat_forget(run, n);
 	}
+	co->is_wanted = false; /* if this node goes on, all others begin anew */
 }
 
 void fm_run_plan(struct fm_run *run)

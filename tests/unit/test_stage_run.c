@@ -1300,6 +1300,33 @@ static void test_settled_since_wanted(void)
 	fm_run_free(run);
 }
 
+/*
+ * Goal: the same where the coordinator goes on, since it was asked for something in the moment in
+ * which all had it. Method: 1 has it and hears of the end, and has not reported anew yet.
+ */
+static void test_settled_anew(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 0x2);
+	struct fm_run_state st = {.place = FM_RUN_SINK, .up = 0x1, .have_count = 300};
+
+	fm_run_tick(run, 0);
+	know(run, 1);
+	report(run, 1, st, 9, 300);
+	fm_run_tick(run, 2 * FM_NS_PER_S);
+	fm_run_request(run, 1);
+	st.place = FM_RUN_READY;
+	pulse(run, 1, st);
+	CU_ASSERT_EQUAL_FATAL(sent_of[FM_RUN_END], 1);
+	CU_ASSERT_EQUAL_FATAL(ended, 0);
+	fm_run_want(run, NULL, NULL);
+	fm_run_tick(run, 2 * FM_NS_PER_S + FM_NS_PER_S / 2);
+	CU_ASSERT_EQUAL(asked_read, 0);
+	report(run, 1, st, 9, 300);
+	CU_ASSERT_EQUAL(asked_read, 0);
+	CU_ASSERT_TRUE(sent_of[FM_RUN_GET] > 0);
+	fm_run_free(run);
+}
+
 /* Goal: a coordinator that is wrong makes nobody read a source that he does not have. */
 static void test_orders_without_source(void)
 {
@@ -2013,6 +2040,7 @@ static const struct fm_test tests[] = {
 	{"one extent after the other", test_one_after_the_other},
 	{"reads when all have reported", test_settled},
 	{"a coordinator waits since somebody wants it", test_settled_since_wanted},
+	{"the same where it goes on", test_settled_anew},
 	{"orders for who has no source", test_orders_without_source},
 	{"checks at once", test_checks_at_once},
 	{"a request that crosses the end", test_request_crosses_end},
