@@ -377,7 +377,7 @@ void fm_run_seat_forget(struct fm_run *run, unsigned node)
 
 	unhold_all(run, co, node);
 	take_work(run, seat, &none);
-	*seat = (struct seat){.heard_ns = seat->heard_ns};
+	*seat = (struct seat){.heard_ns = seat->heard_ns, .fetching = seat->fetching};
 }
 
 /* ---- what they say ---- */

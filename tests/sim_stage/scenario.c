@@ -335,11 +335,13 @@ void sim_heal(void)
 
 /* ---- a seed ---- */
 
+/* What the seed is, at the head of its trace. */
 static void trace_plan(void)
 {
 	sim_trace("%u nodes, %u extents of %.2f s%s%s%s%s%s%s%s%s", sim.node_count,
 		  sim.extent_count, sim.size, sim.is_even ? ", all peers" : "",
-		  sim.has_expected ? ", a manifest" : "", sim.is_storage_bad ? ", storage lies" : "",
+		  sim.has_expected ? ", a manifest" : "",
+		  sim.is_storage_bad ? ", storage lies" : "",
 		  sim.is_wire_bad ? ", the wire damages" : "",
 		  sim.are_disks_full ? ", disks are full" : "",
 		  sim.change_ns != FM_NEVER ? ", the source changes" : "",

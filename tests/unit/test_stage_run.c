@@ -844,7 +844,8 @@ static void test_slow_server_is_last(void)
 
 /*
  * Goal: who takes long for each extent does not keep the only upload of a node from who is quick.
- * Method: 1 has all and sends one at a time; 2 takes 5 s for what it fetches, then both lack more.
+ * Method: 1 has all and sends one at a time; 2 takes 5 s for what it fetches, reports anew, and 3
+ * takes one; then both lack more.
  */
 static void test_fetches_in_turn(void)
 {
@@ -868,7 +869,10 @@ static void test_fetches_in_turn(void)
 		fm_run_tick(run, i * FM_NS_PER_S);
 		pulse(run, 2, st);
 	}
+	pulse(run, 3, st);
+	report(run, 2, st, 0, 0);
 	CU_ASSERT_EQUAL(sent_of[FM_RUN_FETCH], 1);
+	pulse(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0x3});
 	fm_run_message(run, 2, &have);
 	CU_ASSERT_EQUAL(sent_of[FM_RUN_FETCH], 2);
 	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].to, 3);
