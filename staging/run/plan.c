@@ -515,6 +515,7 @@ static void give_fetch(struct fm_run *run, unsigned node, uint32_t extent, unsig
 				 .node = (uint8_t)server,
 				 .crc = run->coordinator.crc[extent]};
 
+	seat->fetching++; /* which may be all that comes of it, again and again */
 	fm_run_coming_add(&run->coordinator, seat,
 			  (struct fm_run_coming){extent, (uint8_t)server});
 	fm_run_order(run, node, &msg);
@@ -573,7 +574,8 @@ static void plan_fetches_of(struct fm_run *run, unsigned node)
 /*
  * The sinks that lack something, those first that took least of others' time so far. One to which
  * an extent comes slowly would have the uploads of a node that gives few, one after the other, as
- * long as it lacks any, and who needs a moment for each would wait for all of them.
+ * long as it lacks any, and who needs a moment for each would wait for all of them. So would one
+ * that takes nothing, since its disk has not answered for what it holds already.
  */
 static unsigned fetchers_of(const struct fm_run *run, uint8_t node[FM_RUN_NODES_MAX])
 {

@@ -883,6 +883,34 @@ static void test_fetches_in_turn(void)
 }
 
 /*
+ * Goal: the same of one that takes nothing, since it holds the extent and its disk does not answer.
+ * Method: no pulse of 2 names what it was ordered to fetch; 3 fetched before.
+ */
+static void test_fetches_of_who_takes_none(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 0xe);
+	struct fm_run_state st = {.place = FM_RUN_SINK, .up = 0x3};
+
+	fm_run_tick(run, 0);
+	report(run, 1,
+	       (struct fm_run_state){
+		       .place = FM_RUN_READY, .up = 0xd, .have_count = 300, .uploads = 1},
+	       9, 300);
+	report(run, 2, st, 0, 0);
+	report(run, 3, st, 0, 0);
+	run->coordinator.seat[3].fetching = 3;
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].to, 2);
+	for (unsigned i = 2; i < 6 && last[FM_RUN_FETCH].to == 2; i++) {
+		fm_run_tick(run, i * FM_NS_PER_S);
+		pulse(run, 3, st);
+		pulse(run, 2, st);
+	}
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].to, 3);
+	fm_run_free(run);
+}
+
+/*
  * Goal: an event ends, whatever the member here answers to the coordinator here. Method: it is
  * publishing when a READY member turns up that has other bytes: told to discard what it has, it
  * does not; told to fetch it, it says that it has it.
@@ -2036,6 +2064,7 @@ static const struct fm_test tests[] = {
 	{"a server has room", test_server_has_room},
 	{"a slow server is last", test_slow_server_is_last},
 	{"who is slow has not all uploads of one", test_fetches_in_turn},
+	{"nor has who takes nothing", test_fetches_of_who_takes_none},
 	{"an offer to all", test_offer_to_all},
 	{"an offer of one who dropped out", test_offer_of_dropped},
 	{"an offer beside one who is slow", test_offer_beside_slow},
