@@ -47,6 +47,7 @@ struct shown {
 	struct fm_rows rows;
 	bool is_json, is_quiet;
 	const char *name;		/* only of that name or source; NULL: all */
+	char job[FMOVE_JOB_MAX];	/* check: what it is logged under; "": it was not begun */
 	int64_t now_ms;
 	unsigned count;
 };
@@ -159,6 +160,13 @@ static void check_progress(void *ctx, uint64_t bytes, uint64_t size)
 		      fm_show_bytes(size, all));
 }
 
+static void accepted(void *ctx, const char *job)
+{
+	struct shown *s = ctx;
+
+	(void)snprintf(s->job, sizeof(s->job), "%s", job);
+}
+
 static void print_finding_json(struct shown *s, const struct fmove_dataset_finding *f)
 {
 	struct fm_json_writer *w = fm_rows_next(&s->rows);
@@ -203,8 +211,8 @@ static int say_damaged(const struct shown *s, const char *name, const struct fmo
 		(void)snprintf(mended, sizeof(mended), ", %" PRIu64 " are mended", r->mended);
 	fm_show(r->why, strlen(r->why), why, sizeof(why));
 	fm_say("datasets: %s: %" PRIu64 " places were not as its manifest says%s%s%s%s; fmove "
-	       "unstage %s, and stage it again",
-	       name, r->findings, more, mended, divider, why, name);
+	       "unstage %s, and stage it again (fmove logs %s: what was tried)",
+	       name, r->findings, more, mended, divider, why, name, r->job);
 	return FM_EXIT_CORRUPT;
 }
 
@@ -219,15 +227,16 @@ static int say_checked(const struct shown *s, const char *name, const struct fmo
 		       fm_show_bytes(r->bytes, bytes));
 	else
 		fm_say("datasets: %s: %" PRIu64 " places were damaged, and came again: all as "
-		       "its manifest says",
-		       name, r->findings);
+		       "its manifest says (fmove logs %s: how)",
+		       name, r->findings, r->job);
 	return FM_EXIT_DONE;
 }
 
 static int check(const struct fm_args *args, struct shown *s)
 {
 	struct fmove_check_options opts = {
-		.struct_size = sizeof(opts), .finding = print_finding, .ctx = s};
+		.struct_size = sizeof(opts), .finding = print_finding, .ctx = s,
+		.accepted = accepted};
 	struct fmove_checked result = {.struct_size = sizeof(result)};
 	struct fmove_error why;
 	struct fmove *c;
@@ -245,6 +254,8 @@ static int check(const struct fm_args *args, struct shown *s)
 		(void)fputs("\r\033[K", stderr);
 	status = ret < 0 ? fm_ask_fail("datasets", args->operands[1], &why)
 			 : say_checked(s, args->operands[1], &result);
+	if (s->is_json && s->job[0])
+		fm_jw_text(fm_rows_over(&s->rows), "job", s->job);
 	if (s->is_json)
 		fm_rows_end(&s->rows, status);
 	return fm_stdout_end("datasets", status);
@@ -343,6 +354,7 @@ struct change {
 	const char *name;
 	const char *nodes;		/* NULL: here */
 	bool is_json;
+	char job[FMOVE_JOB_MAX];	/* with nodes: what they log it under */
 	struct fm_rows rows;		/* with nodes: one for each, and how many of them ... */
 	unsigned done, failed;
 	bool is_dry;			/* only whether it would be made, and ... */
@@ -377,6 +389,7 @@ static void print_node(void *ctx, const struct fmove_kept_node *n)
 
 	h->done += !n->code[0];
 	h->failed += n->code[0] != '\0';
+	(void)snprintf(h->job, sizeof(h->job), "%s", n->job);
 	if (h->is_json) {
 		w = fm_rows_next(&h->rows);
 		fm_jw_text(w, "node", n->node);
@@ -406,6 +419,8 @@ static int change_nodes(struct change *h, struct fmove *c, const struct verb *ve
 	else if (h->failed > 0)
 		status = h->done > 0 ? FM_EXIT_PARTLY : FM_EXIT_FAILED;
 	fmove_close(c);
+	if (h->is_json && h->job[0])
+		fm_jw_text(fm_rows_over(&h->rows), "job", h->job);
 	if (h->is_json)
 		fm_rows_end(&h->rows, status);
 	return fm_stdout_end(verb->name, status);

@@ -403,7 +403,9 @@ static void check_between(void *ctx, const char *event, const struct fm_json *js
 	uint64_t bytes = 0, size = 0;
 	size_t len;
 
-	if (strcmp(event, "progress") == 0 && o->progress) {
+	if (strcmp(event, "accepted") == 0 && o->accepted) {
+		o->accepted(o->ctx, text_or_none(json, "job"));
+	} else if (strcmp(event, "progress") == 0 && o->progress) {
 		(void)fm_json_u64(fm_json_get(json, "bytes"), &bytes);
 		(void)fm_json_u64(fm_json_get(json, "size"), &size);
 		o->progress(o->ctx, bytes, size);
@@ -436,7 +438,7 @@ int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_ch
 		return ret;
 	fm_lib_begin(c, &req, "check");
 	fm_jw_text(&req.json, "name", name);
-	if (o.progress)
+	if (o.progress || o.accepted)
 		fm_jw_u64(&req.json, "progress_ms", 500);
 	ret = fm_lib_run(&req, &nothing, &waiting, &done, err);
 	if (ret < 0)
@@ -445,6 +447,7 @@ int fmove_dataset_check(struct fmove *c, const char *name, const struct fmove_ch
 	(void)fm_json_u64(fm_json_get(done, "findings"), &checked.findings);
 	(void)fm_json_u64(fm_json_get(done, "mended"), &checked.mended);
 	fm_lib_text(done, "text", checked.why, sizeof(checked.why));
+	fm_lib_text(done, "job", checked.job, sizeof(checked.job));
 	fm_json_free(done);
 	fm_sized_give(out, &checked, sizeof(checked));
 	return 0;
@@ -497,7 +500,8 @@ static int dataset_do_on(struct fmove *c, const char *op, const char *nodes, con
 		const struct fmove_kept_node n = {.struct_size = sizeof(n),
 						  .node = text_or_none(one, "node"),
 						  .code = text_or_none(one, "code"),
-						  .text = text_or_none(one, "text")};
+						  .text = text_or_none(one, "text"),
+						  .job = text_or_none(done, "job")};
 
 		each(ctx, &n);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire - the node-to-node protocol, version 16. This header is its specification; fmove-wire(7)
+ * wire - the node-to-node protocol, version 17. This header is its specification; fmove-wire(7)
  * says the same for readers.
  *
  * All integers are little-endian. Decoders treat every byte as hostile: length, type, flags, ranges
@@ -52,7 +52,7 @@
 #include <stdint.h>
 
 #define FM_WIRE_MAGIC UINT32_C(0x564f4d46)	/* "FMOV" */
-#define FM_WIRE_VERSION 16
+#define FM_WIRE_VERSION 17
 #define FM_WIRE_MSG_MAX 65536
 #define FM_WIRE_TEXT_MAX 1024
 #define FM_WIRE_NAME_MAX 64			/* node and store names */

@@ -29,6 +29,7 @@ struct fm_afar {
 	struct fm_timer look;		/* at the processes */
 	unsigned works;			/* of holds, at the worker */
 	unsigned over;			/* holds whose process is gone */
+	struct fm_log_limit lines;	/* of requests */
 	bool is_stopping;
 };
 
@@ -67,6 +68,7 @@ struct fm_afar_ask {
 	void (*done)(void *ctx);
 	void *ctx;
 	struct fm_share_held place;	/* of one by name */
+	char what[FM_CACHE_NAME_MAX + 1];	/* as the log calls the dataset */
 	unsigned count;
 	struct node node[FM_CACHE_AFAR_NODES];
 };
@@ -242,8 +244,26 @@ static void fail_all(struct fm_afar_ask *ask, int code, const char *text)
 			settle(&ask->node[n], code, text);
 }
 
+/* How each node answered, in the log of the node that asked. */
+static void log_answers(struct fm_afar_ask *ask)
+{
+	struct fm_afar *a = ask->all;
+	const char *verb = fm_stage_verb_names[ask->keep.verb];
+
+	for (unsigned i = 0; ask->keep.job[0] && i < ask->count; i++) {
+		const struct node *n = &ask->node[i];
+		bool has_failed = n->code < 0;
+
+		fm_log_job(&a->lines, fm_loop_now(a->o.loop), FM_LOG_INFO, ask->keep.job,
+			   "%s for user %u on %s %s: %s%s%s", verb, (unsigned)ask->keep.uid,
+			   n->name, has_failed ? "ended" : "is done", ask->what,
+			   has_failed ? ": " : "", has_failed && n->text ? n->text : "");
+	}
+}
+
 static void finish(struct fm_afar_ask *ask)
 {
+	log_answers(ask);
 	fm_timer_clear(ask->all->o.loop, &ask->timer);
 	fm_list_del(&ask->at);
 	fm_list_init(&ask->at);
@@ -368,6 +388,15 @@ static int find_process(const struct fm_afar_wish *w, struct fm_cache_afar_recor
 			  (int)w->pid);
 }
 
+/* What is said again while the process lives is of no request any more. */
+static void note_job(struct fm_afar_ask *ask, const struct fm_afar_wish *w)
+{
+	if (!w->job)
+		return;
+	(void)snprintf(ask->keep.job, sizeof(ask->keep.job), "%s", w->job);
+	(void)snprintf(ask->what, sizeof(ask->what), "%s", w->what);
+}
+
 /* Makes the hold, or finds the one that the process has. The nodes are asked when it is saved. */
 static int begin_hold(struct fm_afar_ask *ask, const struct fm_afar_wish *w, struct fm_err *err)
 {
@@ -398,6 +427,7 @@ static int begin_hold(struct fm_afar_ask *ask, const struct fm_afar_wish *w, str
 	h->ask = ask;
 	ask->hold = h;
 	ask->keep = keep_of(h, FM_STAGE_HOLD);
+	note_job(ask, w);
 	work_on(h, save_run, save_done);
 	return 0;
 }
@@ -433,6 +463,7 @@ int fm_afar_ask(struct fm_afar *a, const struct fm_afar_wish *wish, void (*done)
 	}
 	ask->keep = (struct fm_stage_keep){ .id = fm_cache_afar_number(), .verb = wish->verb,
 					    .uid = wish->uid };
+	note_job(ask, wish);
 	if (wish->verb == FM_STAGE_SHOW)
 		ask->keep.hold = wish->gid;
 	ask->is_lent = wish->verb == FM_STAGE_HOLD && wish->pid == 0;
@@ -594,6 +625,7 @@ int fm_afar_new(const struct fm_afar_opts *opts, struct fm_afar **out, struct fm
 	if (!a)
 		return fm_err_set(err, -ENOMEM, "allocate the holds on other nodes");
 	a->o = *opts;
+	a->lines.most = FM_PEER_JOB_LINES;	/* of all callers */
 	a->look.fire = look;
 	fm_list_init(&a->asks);
 	fm_list_init(&a->holds);

@@ -61,6 +61,8 @@ struct fm_afar_wish {
 	pid_t pid;			/* HOLD: of whom; 0: until fm_afar_put() */
 	const struct fm_cache_key *key;	/* NULL: by name */
 	const char *name;		/* SHOW: the revision; by key of others: NULL */
+	const char *job;		/* of the request, for the log; copied; NULL: none */
+	const char *what;		/* the dataset there; copied; with a job */
 	/* The nodes, 1 .. FM_CACHE_AFAR_NODES, none of them this one; good during the call. */
 	const char *const *nodes;
 	unsigned count;

@@ -47,7 +47,8 @@ struct change {
 	uid_t uid;
 	bool is_dry;			/* nothing goes; ... */
 	uint64_t bytes;			/* ... what would */
-	bool is_of_nodes;		/* of several, and each of them is told of */
+	bool is_of_nodes;		/* of several, and each of them is told of ... */
+	char job[FM_QUEUE_ID_LEN + 1];	/* ... and logs under this id */
 	bool is_here;			/* also of this one */
 	unsigned waits;			/* for what has not ended yet, here and there */
 	struct fm_afar_ask *ask;	/* to other nodes; NULL: none */
@@ -194,8 +195,10 @@ static void answer(const struct change *c)
 		fm_api_event_begin(&w, t->tasks->tx, FM_API_MSG_MAX, t->id, "done");
 		if (c->is_dry)
 			fm_jw_u64(&w, "bytes", c->bytes);
-		if (c->is_of_nodes)
+		if (c->is_of_nodes) {
+			fm_jw_text(&w, "job", c->job);
 			nodes_add(&w, c);
+		}
 		fm_api_task_send(t, fm_api_event_end(&w));
 	}
 	fm_api_task_free(t);
@@ -252,7 +255,8 @@ static int ask_others(struct change *c, struct fm_stager *s, struct fm_err *err)
 {
 	const char *nodes[FM_CACHE_AFAR_NODES];
 	const struct fm_afar_wish wish = { .verb = c->verb->there, .uid = c->uid, .name = c->name,
-					   .nodes = nodes, .count = c->count };
+					   .nodes = nodes, .count = c->count,
+					   .job = c->job, .what = c->name };
 	int ret;
 
 	if (c->count == 0)
@@ -282,6 +286,7 @@ static int new_change(const struct fm_api_call *call, struct fm_stager *s, const
 			      .uid = t->owner->who.uid, .is_dry = call->ask->is_dry,
 			      .is_here = true };
 	(void)snprintf(c->name, sizeof(c->name), "%s", call->ask->name);
+	fm_queue_make_id(call->tasks->queue, c->job);
 	if (call->ask->nodes[0] && c->is_dry)
 		ret = fm_err_set(err, -EINVAL, "dry_run: it is of this node, without nodes");
 	else if (call->ask->nodes[0])

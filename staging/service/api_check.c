@@ -8,6 +8,7 @@
  * damaged chunks came again from the source or a node that has it, too; then it is written down
  * that it was verified. What was not so is told at the end: the first FINDINGS_MAX,
  * which are the ones that are mended, and how many there were. A client that goes away ends it.
+ * It has an id, under which it is logged, and what it brings on both nodes, too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,6 +54,7 @@ struct check {
 	struct fm_api_task *task;	/* NULL: it is gone */
 	struct fm_cache *cache;
 	char name[FM_NAME_LEN_MAX + 1];
+	char job[FM_QUEUE_ID_LEN + 1];	/* what is done for it is logged under */
 	uid_t uid;
 	uint64_t id;
 	_Atomic uint64_t size, done;	/* bytes */
@@ -262,6 +264,7 @@ static void answer(struct check *c, struct fm_api_task *t)
 		return;
 	}
 	begin(&w, t, "done");
+	fm_jw_text(&w, "job", c->job);
 	fm_jw_u64(&w, "bytes", atomic_load(&c->size));
 	fm_jw_u64(&w, "findings", c->found);
 	fm_jw_u64(&w, "mended", c->mended);
@@ -270,10 +273,35 @@ static void answer(struct check *c, struct fm_api_task *t)
 	send_event(&w, t);
 }
 
+static void log_mended(const struct check *c)
+{
+	for (unsigned i = 0; i < c->count; i++)
+		if (c->findings[i].is_mended)
+			fm_stage_check_run_log(&c->run, c->job,
+					       "check of %s: byte %llu of %s came again from %s",
+					       c->name, (unsigned long long)c->findings[i].offset,
+					       c->findings[i].path, c->findings[i].from);
+}
+
+static void log_end(const struct check *c)
+{
+	log_mended(c);
+	if (c->err.code < 0)
+		fm_stage_check_run_log(&c->run, c->job, "check of %s ended: %s", c->name,
+				       c->err.text);
+	else
+		fm_stage_check_run_log(&c->run, c->job,
+				       "check of %s is done: %llu places were not as its manifest "
+				       "says, %u are mended%s%s",
+				       c->name, (unsigned long long)c->found, c->mended,
+				       why_not(c) ? ": " : "", why_not(c) ? why_not(c) : "");
+}
+
 static void ended(struct fm_work *work)
 {
 	struct check *c = fm_container_of(work, struct check, work);
 
+	log_end(c);
 	if (c->task) {
 		answer(c, c->task);
 		c->task->work = NULL;
@@ -312,7 +340,8 @@ static void check_done(struct fm_work *work)
 {
 	struct check *c = fm_container_of(work, struct check, work);
 	const struct fm_mending_opts o = {
-		.stager = c->stager, .source = c->source, .listing = c->listing,
+		.stager = c->stager, .job = c->job, .name = c->name,
+		.source = c->source, .listing = c->listing,
 		.version = c->version, .is_file = c->is_file, .root = c->root, .who = c->who,
 		 .chunks = c->chunks, .count = c->chunk_count,
 		.run = &c->run,
@@ -371,6 +400,16 @@ static void show_progress(struct fm_timer *timer)
 		     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
 }
 
+static void begin_progress(struct fm_api_task *t, const char *job)
+{
+	t->progress.fire = show_progress;
+	if (t->progress_ms == 0)
+		return;
+	fm_api_task_send(t, fm_api_event_accepted(t->tasks->tx, FM_API_MSG_MAX, t->id, job));
+	fm_timer_set(t->tasks->loop, &t->progress,
+		     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
+}
+
 static int start_check(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
 {
 	struct fm_stager *s;
@@ -389,14 +428,14 @@ static int start_check(struct fm_api_task *t, const struct fm_api_call *call, st
 	c->uid = c->who.uid;
 	c->root = -1;
 	(void)snprintf(c->name, sizeof(c->name), "%s", call->ask->name);
+	fm_queue_make_id(call->tasks->queue, c->job);
 	fm_stage_check_run_begin(fm_stager_checks(s), &c->run);
+	fm_stage_check_run_log(&c->run, c->job, "check of %s for user %u begins", c->name,
+			       (unsigned)c->uid);
 	t->work = c;
 	t->work_forget = forget;
-	t->progress.fire = show_progress;
-	if (t->progress_ms > 0)
-		fm_timer_set(t->tasks->loop, &t->progress,
-			     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
 	submit(c, find_run, find_done);
+	begin_progress(t, c->job);
 	return 0;
 }
 

@@ -216,7 +216,8 @@ static void next_node(struct borrow *b)
 {
 	const char *name = b->node < b->count ? node_of(b) : NULL;
 	const struct fm_afar_wish wish = { .verb = FM_STAGE_HOLD, .uid = b->o.who.uid,
-					   .key = &b->o.listing, .nodes = &name, .count = 1 };
+					   .key = &b->o.listing, .nodes = &name, .count = 1,
+					   .job = b->o.job, .what = b->o.name };
 
 	fm_afar_put(b->hold);
 	b->hold = NULL;

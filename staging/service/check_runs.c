@@ -2,12 +2,17 @@
 /* check_runs - see check_runs.h. */
 #include "staging/service/check_runs.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "mover/base/err.h"
 #include "mover/node/node.h"
 
 void fm_stage_check_runs_init(struct fm_stage_check_runs *runs, struct fm_engine *engine)
 {
 	fm_list_init(&runs->all);
 	runs->engine = engine;
+	runs->lines.most = FM_PEER_JOB_LINES;	/* of all callers */
 }
 
 static struct fm_stage_check_run *run_of(struct fm_list *at)
@@ -31,6 +36,18 @@ void fm_stage_check_run_begin(struct fm_stage_check_runs *runs, struct fm_stage_
 	run->halt = NULL;
 	atomic_store(&run->is_stopped, runs->is_stopping);
 	fm_list_append(&runs->all, &run->at);
+}
+
+void fm_stage_check_run_log(const struct fm_stage_check_run *run, const char *job, const char *fmt,
+			    ...)
+{
+	char text[2 * FM_ERR_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);	/* what is too long is cut */
+	va_end(ap);
+	fm_log_job(&run->runs->lines, fm_engine_now(run->engine), FM_LOG_INFO, job, "%s", text);
 }
 
 /* ---- one after the other ---- */

@@ -12,12 +12,14 @@
 #include <stdint.h>
 
 #include "mover/base/list.h"
+#include "mover/base/log.h"
 
 struct fm_engine;
 
 struct fm_stage_check_runs {
 	struct fm_list all;
 	struct fm_engine *engine;
+	struct fm_log_limit lines;
 	bool is_stopping;
 };
 
@@ -39,6 +41,10 @@ void fm_stage_check_runs_init(struct fm_stage_check_runs *runs, struct fm_engine
 void fm_stage_check_runs_stop(struct fm_stage_check_runs *runs);
 
 void fm_stage_check_run_begin(struct fm_stage_check_runs *runs, struct fm_stage_check_run *run);
+
+/* A line of the log under the id of a check. */
+void fm_stage_check_run_log(const struct fm_stage_check_run *run, const char *job, const char *fmt,
+			    ...) __attribute__((format(printf, 3, 4)));
 
 /*
  * The dataset is known. turn() is called once: now, when those of the same dataset that came before

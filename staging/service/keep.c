@@ -10,10 +10,25 @@
 
 #define CODE_MAX 4095
 
+const char *const fm_stage_verb_names[FM_STAGE_VERB_LAST + 1] = {
+	[FM_STAGE_HOLD] = "hold",   [FM_STAGE_RELEASE] = "release", [FM_STAGE_PIN] = "pin",
+	[FM_STAGE_UNPIN] = "unpin", [FM_STAGE_UNSTAGE] = "unstage", [FM_STAGE_SHOW] = "showing",
+};
+
 _Static_assert(FM_CACHE_NAME_MAX <= FM_STAGE_KEEP_NAME_MAX, "a dataset's name fits");
 
+/* No id, or one as a job's that an order may be logged under. */
+static bool is_job(const struct fm_stage_keep *k)
+{
+	static const char none[FM_WIRE_JOB_LEN];
+
+	if (memcmp(k->job, none, sizeof(none)) == 0)
+		return true;
+	return k->verb != FM_STAGE_RELEASE && fm_wire_is_good_job(k->job);
+}
+
 /* Whether the dataset is named as the verb wants it. */
-static bool is_sound(const struct fm_stage_keep *k)
+static bool names_as_it_must(const struct fm_stage_keep *k)
 {
 	static const struct fm_cache_key none;
 	bool has_key = memcmp(&k->key, &none, sizeof(none)) != 0, has_name = k->name[0];
@@ -45,6 +60,7 @@ size_t fm_stage_keep_encode(const struct fm_stage_keep *k, uint8_t buf[static FM
 	fm_put_le32(&w, k->uid);
 	fm_put_le64(&w, k->hold);
 	fm_put_bytes(&w, k->key.bytes, sizeof(k->key.bytes));
+	fm_put_bytes(&w, k->job, FM_WIRE_JOB_LEN);
 	fm_stage_put_text(&w, k->name);
 	return (size_t)(w.at - buf);
 }
@@ -58,8 +74,12 @@ int fm_stage_keep_decode(const uint8_t *buf, size_t len, struct fm_stage_keep *o
 	out->uid = fm_get_le32(&r);
 	out->hold = fm_get_le64(&r);
 	fm_get_bytes(&r, out->key.bytes, sizeof(out->key.bytes));
+	fm_get_bytes(&r, out->job, FM_WIRE_JOB_LEN);
+	out->job[FM_WIRE_JOB_LEN] = '\0';
 	fm_stage_get_text(&r, out->name, sizeof(out->name));
-	return r.failed || fm_reader_left(&r) > 0 || !is_sound(out) ? -EBADMSG : 0;
+	return r.failed || fm_reader_left(&r) > 0 || !is_job(out) || !names_as_it_must(out)
+		       ? -EBADMSG
+		       : 0;
 }
 
 size_t fm_stage_kept_encode(const struct fm_stage_kept *k, uint8_t buf[static FM_WIRE_STAGE_MAX])

@@ -6,7 +6,8 @@
  *
  * KEEP: 0 8 id   8 1 verb (enum fm_stage_verb)   9 4 uid   13 8 hold (HOLD, RELEASE: what the asker
  *       calls it, not 0; SHOW: the user's group; else 0)   21 32 key (what the cache knows the
- *       dataset by: staging/key.h; zeros: by name)   53 - string: name (of a dataset, as the user
+ *       dataset by: staging/key.h; zeros: by name)   53 8 job (of the request, which it is logged
+ *       under; zeros: of none, and of RELEASE)   61 - string: name (of a dataset, as the user
  *       calls it; "": by key; SHOW: the revision, a branch, a tag or a commit)
  * KEPT: 0 8 id   8 4 code (0, or an errno)   12 - string: text (why not; SHOW, code 0: the path of
  *       the snapshot)
@@ -35,6 +36,9 @@ enum fm_stage_verb {
 	FM_STAGE_VERB_LAST = FM_STAGE_SHOW
 };
 
+/* As the log has them; by verb. */
+extern const char *const fm_stage_verb_names[FM_STAGE_VERB_LAST + 1];
+
 #define FM_STAGE_KEEP_NAME_MAX FM_HUB_REVISION_MAX
 #define FM_STAGE_KEPT_TEXT_MAX FM_WIRE_PATH_MAX
 
@@ -44,6 +48,7 @@ struct fm_stage_keep {
 	uint32_t uid;
 	uint64_t hold;
 	struct fm_cache_key key;
+	char job[FM_WIRE_JOB_LEN + 1];	/* "": none */
 	char name[FM_STAGE_KEEP_NAME_MAX + 1];
 };
 

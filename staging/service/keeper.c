@@ -46,6 +46,7 @@ struct order {
 	bool is_released;		/* meanwhile */
 	struct fm_hub_source source;	/* SHOW: of the dataset */
 	char path[FM_PATH_LEN_MAX + 1];	/* ... of the snapshot */
+	char name[FM_CACHE_NAME_MAX + 1];	/* of the dataset; "": it is not known */
 	struct fm_err err;
 	char peer[FM_WIRE_NAME_MAX + 1];
 };
@@ -149,11 +150,32 @@ static int ask_again(const struct fm_keeper *k, uint64_t id, const char *peer, u
 
 /* ---- an order ---- */
 
+/* Under the id of the request that it belongs to, which the node that asks logs under, too. */
+static void log_end(const struct order *o)
+{
+	struct fm_engine *e = o->keeper->o.engine;
+	struct fm_log_limit *lines = fm_engine_job_lines(e, o->peer);
+	const char *verb = fm_stage_verb_names[o->keep.verb];
+	const char *name = o->name[0] ? o->name : "what is not here";	/* last: a user's word */
+
+	if (!o->keep.job[0])
+		return;
+	if (o->err.code < 0)
+		fm_log_job(lines, fm_engine_now(e), FM_LOG_INFO, o->keep.job,
+			   "%s for user %u of %s ended: %s: %s", verb, (unsigned)o->keep.uid,
+			   o->peer, name, o->err.text);
+	else
+		fm_log_job(lines, fm_engine_now(e), FM_LOG_INFO, o->keep.job,
+			   "%s for user %u of %s is done: %s", verb, (unsigned)o->keep.uid,
+			   o->peer, name);
+}
+
 static void end(struct order *o)
 {
 	struct fm_keeper *k = o->keeper;
 	struct fm_peer *peer = fm_engine_peer(k->o.engine, o->peer);
 
+	log_end(o);
 	if (o->is_released)
 		fm_cache_release_node(k->o.cache, o->peer, o->keep.hold);
 	if (peer && peer->session)
@@ -288,7 +310,9 @@ static void act(struct order *o)
 
 	if (o->err.code == 0 && !fm_cache_look(o->keeper->o.cache, o->id, &info))
 		(void)fm_err_set(&o->err, -ENOENT, "it is not there any more: stage it again");
-	else if (o->err.code == 0)
+	if (o->err.code == 0)
+		(void)snprintf(o->name, sizeof(o->name), "%s", info.name);
+	if (o->err.code == 0)
 		(void)check_rules(&o->keeper->o, info.source, o->peer, &o->err);
 	if (o->err.code == 0 && o->keep.verb == FM_STAGE_SHOW && show(o, &info) == 0)
 		return;
@@ -354,6 +378,8 @@ static int new_order(struct fm_keeper *k, const char *peer, const struct fm_stag
 	o->place = place;
 	o->keep = *keep;
 	(void)snprintf(o->peer, sizeof(o->peer), "%s", peer);
+	if (keep->verb != FM_STAGE_SHOW)
+		(void)snprintf(o->name, sizeof(o->name), "%.*s", FM_CACHE_NAME_MAX, keep->name);
 	fm_list_append(&k->orders, &o->at);
 	*out = o;
 	return 0;

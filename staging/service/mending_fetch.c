@@ -34,7 +34,8 @@ int fm_mending_fetch_start(struct fm_mending_fetch *f, const struct fm_mending_o
 			   const struct fm_job_opts *job, struct fm_err *err)
 {
 	static const struct fm_queue_events events = { .done = fetched };
-	struct fm_queue_opts o = { .job = *job, .end = FM_QUEUE_FD, .journal = -1, .file = "" };
+	struct fm_queue_opts o = { .job = *job, .end = FM_QUEUE_FD, .journal = -1, .file = "",
+				   .id = opts->job };
 	int ret;
 
 	if (atomic_load(&opts->run->is_stopped))

@@ -27,7 +27,9 @@ struct fm_mending_chunk {
 
 struct fm_mending_opts {
 	struct fm_stager *stager;
-	const char *source;	/* of the dataset: NODE:STORE/PATH */
+	const char *job;	/* what comes, and is held for it, is logged under; NULL: none */
+	const char *name;	/* of the dataset; */
+	const char *source;	/* ... NODE:STORE/PATH */
 	struct fm_cache_key listing, version;	/* of the dataset */
 	bool is_file;		/* the dataset is that file */
 	int root;		/* the dataset's directory */

@@ -404,7 +404,8 @@ static void together_ended(struct fm_together_waiter *w, const struct fm_err *er
 {
 	struct fm_stage_ask *a = fm_container_of(w, struct fm_stage_ask, end);
 	const char *nodes[FM_CACHE_AFAR_NODES];
-	struct fm_afar_wish wish = { .uid = a->uid, .pid = a->pid, .key = &a->key, .nodes = nodes };
+	struct fm_afar_wish wish = { .uid = a->uid, .pid = a->pid, .key = &a->key, .nodes = nodes,
+				     .job = fm_together_job(a->together), .what = a->name };
 
 	if (a->result.err.code == 0 && err->code < 0 && !a->result.is_here)
 		a->result.err = *err;

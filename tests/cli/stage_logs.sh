@@ -42,6 +42,26 @@ again=$(json job out)
 must 1 "$again" 'n2:s/set is here already$'
 must 3 "$again" 'n2:s/set is ready here: '
 
+# What is held, pinned and removed on other nodes, too, by a request to stage and by one of its own.
+sleep infinity &
+sleeper=$!
+fmove stage --nodes n2,n3 --pin --hold-pid $sleeper --json n2:s/set >out 2>err || bad "--pin: $(cat out err)"
+kept=$(json job out)
+for i in 2 3; do
+	for verb in hold pin; do
+		must $i "$kept" "$verb for user 0 of n1 is done: set$"
+		must 1 "$kept" "$verb for user 0 on n$i is done: set$"
+	done
+done
+kill $sleeper
+fmove unpin --nodes all --json set >out 2>err
+kept=$(json job out)
+for i in 2 3; do must $i "$kept" 'unpin for user 0 of n1 is done: set$'; done
+fmove pin --nodes n1,n2 --json nothing >out 2>err && bad "it pinned nothing"
+kept=$(json job out)
+must 2 "${kept:-none}" 'pin for user 0 of n1 ended: nothing: no dataset that user 0 staged'
+must 1 "${kept:-none}" 'pin for user 0 on n2 ended: nothing: no dataset that user 0 staged'
+
 # One that the rules leave out: why, in the log of the node that asked.
 sed -i "s|directory = \"$dir/c/n2/s\";|&\nread = [ \"peer:n1\" ];|" "$dir/c/n2/fmove.conf"
 take_over 2

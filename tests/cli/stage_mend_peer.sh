@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goal:   fmove datasets check brings damaged chunks again from a node that has the dataset, too, when the source cannot give them, and only from
-#         nodes of staging.peers; what they are read through is named by no user.
+#         nodes of staging.peers; what they are read through is named by no user. All nodes log it under one id, which the command says.
 # Method: n1 and n3 stage from n2, n4 does so alone. The source goes away, comes back with other bytes; copies are damaged behind the daemons'
 #         backs, at n3 at the same place, too; rules forbid it; n3 is away.
 . "$(dirname "$0")/lib.sh"
@@ -38,7 +38,20 @@ spoil "$file" 4999999
 ok fmove datasets check set
 [ "$(wc -l <out)" -eq 3 ] && grep -qx 'corrupt: d/large at byte 8,388,608, 611,392 bytes, mended from n3' out || bad "what: $(cat out)"
 grep -q 'set: 3 places were damaged, and came again: all' err || bad "it says: $(cat err)"
+job=$(sed -n 's/.*manifest says (fmove logs \([a-z2-7]\{8\}\): how)$/\1/p' err)
+# logs I TEXT: nI has logged that under its id.
+logs() {
+	is_logged "job $job: $2" "$dir/c/n$1/log" || bad "n$1 has no line of job $job with \"$2\": $(grep "job $job:" "$dir/c/n$1/log")"
+}
+logs 1 'check of set for user 0 begins$'
+logs 2 'get of n2:s for n1 ended: .*set/'
+for i in 1 3; do logs $i 'get of n3:.staging.lent for n1 is done: '; done
+logs 1 'hold for user 0 on n3 is done: set$'
+logs 3 'hold for user 0 of n1 is done: set$'
+logs 1 'check of set: byte 8388608 of d/large came again from n3$'
+logs 1 'check of set is done: 3 places were not as its manifest says, 3 are mended$'
 ok fmove datasets check --json file
+[ "$(json job out)" != "$job" ] && job=$(json job out) && logs 1 'check of file is done: 1 places' || bad "its id: $(cat out)"
 grep -qF '"offset":4194304,"length":805696,"mended":true,"from":"n3"' out || bad "a file: $(cat out)"
 diff -r right "$data" && cmp "$(store 2)/file.away" "$file" || bad "it is not mended"
 cmp right/d/large - <&5 || bad "who has it open reads something else"
@@ -66,7 +79,7 @@ rm -r "$(store 2)/set"
 fmove datasets check set >out 2>err
 [ $? -eq 5 ] && grep -qx 'corrupt: d/large at byte 0, 4,194,304 bytes' out && [ "$(grep -c ', mended from n3$' out)" -eq 2 ] ||
 	bad "both damaged: $(cat out err)"
-grep -q 'n2: has no copy.*n3: d/large is damaged there, too; fmove unstage set' err || bad "it says: $(cat err)"
+grep -q 'n2: has no copy.*n3: d/large is damaged there, too; fmove unstage set, .* (fmove logs [a-z2-7]*: what was tried)$' err || bad "it says: $(cat err)"
 grep -q n4 err && bad "n4 is not in staging.peers: $(cat err)"
 grep -q 'n3 sent other bytes of a chunk' "$dir/c/n1/log" || bad "the log does not name n3"
 

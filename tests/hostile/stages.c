@@ -255,6 +255,8 @@ static size_t make_keep(struct stage_run *r, struct odds *o, uint8_t kind, uint8
 		return fm_stage_kept_encode(&kept, body);
 	if (is_of_hold)
 		k.hold = 1 + below(o, 1000);
+	if (k.verb != FM_STAGE_RELEASE && one_in(o, 2))
+		(void)snprintf(k.job, sizeof(k.job), "%s", "hostile2");
 	if (k.verb == FM_STAGE_SHOW)
 		(void)snprintf(k.name, sizeof(k.name), "%s", revisions[below(o, 4)]);
 	if (k.verb == FM_STAGE_HOLD || k.verb == FM_STAGE_SHOW ||

@@ -18,14 +18,15 @@ static const struct fm_cache_key key = { .bytes = { 9, [31] = 8 } };
 
 static void test_keep(void)
 {
-	static const uint8_t golden[55] = { 7,		0,	  0, 0, 0, 0, 0, 1, FM_STAGE_HOLD,
+	static const uint8_t golden[63] = { 7,		0,	  0, 0, 0, 0, 0, 1, FM_STAGE_HOLD,
 					    0xe8,	3,	  0, 0, 5, 0, 0, 0, 0,
-					    0,		0,	  1, 9, [52] = 8 };
+					    0,		0,	  1, 9, [52] = 8,
+					    'a',	'2',	  'b', '3', 'c', '4', 'd', '5' };
 	const struct fm_stage_keep k = { .id = 0x0100000000000007,
 					 .verb = FM_STAGE_HOLD,
 					 .uid = 1000,
 					 .hold = 0x0100000000000005,
-					 .key = key };
+					 .key = key, .job = "a2b3c4d5" };
 	struct fm_stage_keep out;
 
 	CU_ASSERT_EQUAL(fm_stage_keep_encode(&k, buf), sizeof(golden));
@@ -34,6 +35,23 @@ static void test_keep(void)
 	CU_ASSERT_TRUE(out.id == k.id && out.verb == k.verb && out.uid == 1000 &&
 		       out.hold == k.hold && out.name[0] == '\0');
 	CU_ASSERT_EQUAL(memcmp(&out.key, &key, sizeof(key)), 0);
+	CU_ASSERT_STRING_EQUAL(out.job, "a2b3c4d5");
+}
+
+/* It may have none, but no other bytes, and what ends a hold is of no request. */
+static void test_job(void)
+{
+	struct fm_stage_keep k = { .verb = FM_STAGE_PIN, .key = key }, out;
+
+	CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, fm_stage_keep_encode(&k, buf), &out), 0);
+	CU_ASSERT_STRING_EQUAL(out.job, "");
+	(void)strcpy(k.job, "a2b3c4d5");
+	k.job[7] = '\n';
+	CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, fm_stage_keep_encode(&k, buf), &out), -EBADMSG);
+	k.job[7] = '\0';
+	CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, fm_stage_keep_encode(&k, buf), &out), -EBADMSG);
+	k = (struct fm_stage_keep){ .verb = FM_STAGE_RELEASE, .hold = 1, .job = "a2b3c4d5" };
+	CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, fm_stage_keep_encode(&k, buf), &out), -EBADMSG);
 }
 
 static void test_kept(void)
@@ -112,11 +130,11 @@ static void test_broken(void)
 	for (size_t cut = 0; cut < len; cut++)
 		CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, cut, &k), -EBADMSG);
 	CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, len + 1, &k), -EBADMSG);
-	buf[60] = 0;			/* within the name */
+	buf[68] = 0;			/* within the name */
 	CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, len, &k), -EBADMSG);
-	buf[60] = 'n';
+	buf[68] = 'n';
 	buf[len] = 'n';			/* a byte more than a name has */
-	buf[53]++;
+	buf[61]++;
 	CU_ASSERT_EQUAL(fm_stage_keep_decode(buf, len + 1, &k), -EBADMSG);
 
 	len = fm_stage_kept_encode(&a, buf);
@@ -137,6 +155,7 @@ static void test_broken(void)
 
 static const struct fm_test tests[] = {
 	{ "the bytes of what is to be kept", test_keep },
+	{ "the id of the request", test_job },
 	{ "the bytes of the answer", test_kept },
 	{ "each verb names its dataset as it must", test_verbs },
 	{ "what is neither", test_broken },

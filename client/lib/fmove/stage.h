@@ -191,6 +191,9 @@ struct fmove_check_options {
 	void (*progress)(void *ctx, uint64_t bytes, uint64_t size);
 	void (*finding)(void *ctx, const struct fmove_dataset_finding *f);
 	void *ctx;
+	/* NULL, or is told what it is logged under: fmove logs has the lines, also on nodes that
+	 * give something for it. */
+	void (*accepted)(void *ctx, const char *job);
 };
 
 struct fmove_checked {
@@ -199,6 +202,7 @@ struct fmove_checked {
 	uint64_t findings;		/* of many the first ones were told */
 	uint64_t mended;		/* of them */
 	char why[FMOVE_TEXT_MAX];	/* why one of them was not; "": not known */
+	char job[FMOVE_JOB_MAX];	/* what it is logged under */
 };
 
 /*
@@ -233,6 +237,7 @@ struct fmove_kept_node {
 	size_t struct_size;
 	const char *node;
 	const char *code, *text;	/* why not; or "" */
+	const char *job;		/* what all nodes log it under */
 };
 
 /*
