@@ -240,6 +240,9 @@ struct fm_config {
 	atomic_uint users;		/* besides the first */
 };
 
+/* Why that file cannot be opened, code, and what to do. Returns code. */
+int fm_config_no_file(const char *file, int code, struct fm_err *err);
+
 /* Read and check a file and the peers.d beside it. -errno of the file, or -EINVAL; err says where
  * and what to do. */
 int fm_config_load(const char *file, struct fm_config **out, struct fm_err *err);

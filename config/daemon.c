@@ -49,6 +49,7 @@ int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **ar
 
 	*args = (struct fm_daemon_args){.config = FM_CONFIG_DIR "/" FM_CONFIG_FILE,
 					.log_level = -1};
+	opterr = 0;
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (opt) {
 		case OPT_CONFIG:
@@ -73,7 +74,8 @@ int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **ar
 			args->has_hidden = true;
 			break;
 		default:
-			return FM_DAEMON_EXIT_CONFIG;	/* getopt said it */
+			return wrong(program, "not an option, or one that lacks its value: ",
+				     argv[optind - 1]);
 		}
 	}
 	return optind < argc ? wrong(program, "no argument is wanted: ", argv[optind]) : -1;
@@ -115,7 +117,7 @@ int fm_daemon_load(const struct fm_daemon_program *program, struct fm_daemon_arg
 	struct fm_err err = { 0 };
 
 	if (!realpath(args->config, args->file)) {
-		fm_err_sys(&err, -errno, "%s", args->config);
+		(void)fm_config_no_file(args->config, -errno, &err);
 		return fm_daemon_fail(&err, FM_DAEMON_EXIT_CONFIG);
 	}
 	if (program->load(args->file, out, &err) < 0)

@@ -105,7 +105,10 @@ int fm_file_write(const struct fm_file_write *how, const char *text, struct fm_e
 			 slash == how->path ? 1 : (int)(slash - how->path), how->path);
 	dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
-		return fm_err_sys(err, -errno, "open %s", parent);
+		return errno == ENOENT
+			       ? fm_err_set(err, -ENOENT, "there is no directory %s: make it first",
+					    parent)
+			       : fm_err_sys(err, -errno, "open %s", parent);
 	ret = write_in(dir, slash ? slash + 1 : how->path, how, text);
 	close(dir);
 	if (ret == -EEXIST)

@@ -579,6 +579,22 @@ static int parse_fd(struct load *l, int fd, int (*apply)(struct load *, config_s
 	return ret;
 }
 
+int fm_config_no_file(const char *file, int code, struct fm_err *err)
+{
+	if (code == -ENOENT)
+		return fm_err_set(err, code,
+				  "%.200s is not there: fmove init --system makes the first "
+				  "node's, and the line that fmove invite prints on a node those "
+				  "of others (as root)",
+				  file);
+	if (code == -EACCES)
+		return fm_err_set(err, code,
+				  "%.200s may not be read by you: root may (sudo), and the user "
+				  "that fmoved runs as",
+				  file);
+	return fm_err_sys(err, code, "%.200s", file);
+}
+
 /* Opens and parses a file. flags are added to those of open(). */
 static int parse_file(struct load *l, int flags, int (*apply)(struct load *, config_setting_t *))
 {
@@ -593,7 +609,7 @@ static int parse_file(struct load *l, int flags, int (*apply)(struct load *, con
 				  "file itself there",
 				  l->file);
 	if (fd < 0)
-		return fm_err_sys(l->err, -errno, "%.200s", l->file);
+		return fm_config_no_file(l->file, -errno, l->err);
 	ret = parse_fd(l, fd, apply);
 	close(fd);
 	return ret;

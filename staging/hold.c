@@ -124,7 +124,8 @@ int fm_hold_find(pid_t pid, struct fm_hold_process *out, uid_t *uid, int *pidfd,
 	int ret = find(pid, out, uid, pidfd);
 
 	if (ret == -ESRCH)
-		return fm_err_set(err, ret, "there is no process %d (any more)", pid);
+		return fm_err_set(err, ret, "there is no process %d (any more): name one that runs",
+				  pid);
 	if (ret == -EACCES)
 		return fm_err_set(err, ret,
 				  "this service is not shown process %d: hidepid= of /proc, or "

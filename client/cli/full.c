@@ -137,14 +137,17 @@ static int become(int dir, const struct stat *own)
 	return code;
 }
 
+#define MEND "; fmove is not installed whole: install its package again, or make install"
+
 static int cannot(const char *verb, const char *directory, int code)
 {
 	if (code == UNTRUSTED)
 		return fm_fail_text(-EPERM,
 				    "%s: start %s/" NAME ": it or its directory belongs to "
-				    "somebody else, or all may write there",
+				    "somebody else, or all may write there" MEND,
 				    verb, directory);
-	return fm_fail_text(-code, "%s: start %s/" NAME ": %s", verb, directory, strerror(code));
+	return fm_fail_text(-code, "%s: start %s/" NAME ": %s" MEND, verb, directory,
+			    strerror(code));
 }
 
 int fm_cmd_full(int argc, char **argv)

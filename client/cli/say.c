@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/cli/next_step.h"
 #include "client/cli/show.h"
 #include "client/lib/fmove.h"
 #include "mover/base/err.h"
@@ -33,8 +34,12 @@ static void say(int code, const char *fmt, va_list list) __attribute__((format(p
 static void say(int code, const char *fmt, va_list list)
 {
 	char text[sizeof(said)], line[LINE_MAX_BYTES];
+	size_t len;
 
 	(void)vsnprintf(text, sizeof(text), fmt, list);	/* cut if it is too long */
+	len = strlen(text);
+	if (code < 0)
+		(void)snprintf(text + len, sizeof(text) - len, "%s", fm_next_step(code, text));
 	if (code != 0 || said_code == 0) {
 		memcpy(said, text, sizeof(said));
 		said_code = code;

@@ -51,8 +51,8 @@ static int fail_connect(struct fmove_error *err, int code, const char *path)
 		return fm_lib_fail(
 			err, -ECONNREFUSED,
 			"no fmoved listens at %s; start it (systemctl start fmoved, or fmoved "
-			"--config FILE), "
-			"or name its socket with --socket or FMOVE_SOCKET",
+			"--config FILE), or name its socket with --socket or FMOVE_SOCKET; fmove "
+			"alone says what this node lacks",
 			path);
 	case EACCES:
 	case EPERM:

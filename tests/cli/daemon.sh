@@ -24,8 +24,8 @@ with() {
 # The command line.
 refuse 2 'log-level must be' --log-level loud
 refuse 2 'no argument is wanted: x' x
-refuse 2 'unrecognized option' --bogus
-refuse 2 'no.such: No such file' --config no.such
+refuse 2 'not an option.*: --bogus; see fmoved --help' --bogus
+refuse 2 'no.such is not there: fmove init --system' --config no.such
 refuse 2 'not a regular file' --config .
 fmoved --help | grep -q 'mover.stall_timeout' || bad "fmoved --help does not list the options"
 [ "$(fmoved --help | awk 'length($0) > 80' | wc -l)" -eq 0 ] || bad "fmoved --help is wider than 80"

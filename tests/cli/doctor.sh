@@ -53,7 +53,7 @@ fmove doctor --from anonymous >out || [ $? -eq 1 ] || bad "anonymous facts canno
 FMOVE_SOCKET=$dir/nobody fmove doctor --save - --config "$dir/nothing" >saved ||
 	bad "no daemon: status $?"
 has '"rails":{"unknown":"no fmoved listens' saved
-has "\"stores\":{\"unknown\":\"$dir/nothing: No such file" saved
+has "\"stores\":{\"unknown\":\"$dir/nothing is not there: fmove init" saved
 
 # Nothing is opened for writing but the file that it was told to write.
 if command -v strace >/dev/null; then

@@ -74,7 +74,7 @@ build_of two && [ "$build" != "$before" ] || bad "a source that was changed is t
 # refuses STATUS PATTERN: fmove becomes no other program, and says why.
 refuses() {
 	PATH=$dir/w:$PATH "$dir/bin/fmove" doctor >out 2>err; status=$?
-	[ $status = "$1" ] && grep -qx "fmove: doctor: start /.*/fmove-full: $2" err || bad "fmove-full: $status: $(cat out err)"
+	[ $status = "$1" ] && grep -qx "fmove: doctor: start /.*/fmove-full: $2; fmove is not installed whole: install .*" err || bad "fmove-full: $status: $(cat out err)"
 }
 if ! ls /usr/local/libexec/fmove/fmove-full /usr/libexec/fmove/fmove-full >/dev/null 2>&1; then
 	refuses 1 'No such file or directory'

@@ -72,10 +72,10 @@ no 1 'no such file' fmove mv n2:s/a n2:s/none/x
 # Who has seen patterns with get and rm is told that these take none.
 for verb in stat verify; do
 	no 1 'no such file or directory; only get, ls and rm take patterns' fmove $verb 'n2:s/no*'
-	no 1 'no such file or directory$' fmove $verb n2:s/none
+	no 1 'no such file or directory; fmove ls shows what is in the store$' fmove $verb n2:s/none
 done
 no 1 'no such file or directory; only get, ls and rm take patterns' fmove mv 'n2:s/no*' n2:s/none
-no 1 'no such file or directory$' fmove mv n2:s/none n2:s/x
+no 1 'no such file or directory; fmove ls shows what is in the store$' fmove mv n2:s/none n2:s/x
 no 2 'is in another store' fmove mv n2:s/a n1:s/a
 no 2 'is in another store' fmove mv n2:s/a n2:t/a
 no 2 'whole store' fmove mv n2:s/ n2:s/x

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is told to whoever reads an error that ends in the words of a number.
+ * links: fm_cli
+ */
+#include "client/cli/next_step.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/fm_test.h"
+
+static void test_steps(void)
+{
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(fm_next_step(-ENOENT, "n2: store s: open \"a\": no such file or directory"),
+		       "fmove ls"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(fm_next_step(-ENOENT, "put: a: No such file or directory"), "ls -ld"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(fm_next_step(-EACCES, "a: Permission denied"), "sudo"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(fm_next_step(-EIO, "n2: store s: read \"a\": Input/output error"),
+		       "of that node"));
+}
+
+/* What says more itself, or nothing that is known, is left as it is. */
+static void test_none(void)
+{
+	CU_ASSERT_STRING_EQUAL(fm_next_step(-ENOENT, "no node n3; fmove status lists them"), "");
+	CU_ASSERT_STRING_EQUAL(fm_next_step(-ENOENT, "a: Permission denied"), "");
+	CU_ASSERT_STRING_EQUAL(fm_next_step(-ECANCELED, "Operation canceled"), "");
+	CU_ASSERT_STRING_EQUAL(fm_next_step(-ENOENT, ""), "");
+}
+
+static const struct fm_test tests[] = {
+	{ "the same number in a store and on this machine", test_steps },
+	{ "nothing where there is nothing to add", test_none },
+};
+
+FM_TEST_MAIN("next_step", tests)
