@@ -393,15 +393,18 @@ int fm_stage_build(const struct fm_stage_build_opts *opts, int fd, uint8_t versi
 	return ret;
 }
 
-int fm_stage_list_file(const struct fm_stage_entry *file, struct fm_stage_totals *totals,
+int fm_stage_list_file(const struct fm_stage_entry *file, int fd, struct fm_stage_totals *totals,
 		       struct fm_err *err)
 {
+	const struct fm_stage_chunk unknown = { .crc = 0 };
 	struct fm_stage_writer *w = NULL;
 	uint8_t none[FM_SHA256_LEN];
-	int ret = fm_stage_writer_new(-1, true, &w);
+	int ret = fm_stage_writer_new(fd, true, &w);
 
 	if (ret == 0)
 		ret = fm_stage_writer_entry(w, file);
+	for (uint64_t n = 0; fd >= 0 && ret == 0 && n < fm_stage_chunks(file->size); n++)
+		ret = fm_stage_writer_chunk(w, &unknown);
 	if (ret == 0)
 		ret = fm_stage_writer_end(w, none, totals);
 	fm_stage_writer_free(w);

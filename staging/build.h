@@ -30,8 +30,11 @@ struct fm_stage_build_opts {
 	_Atomic uint64_t *bytes_done;	/* grows as files are read; NULL: nobody looks */
 };
 
-/* The totals of a dataset that is this file, of which nothing more is known. */
-int fm_stage_list_file(const struct fm_stage_entry *file, struct fm_stage_totals *totals,
+/*
+ * The totals of a dataset that is this file, of which nothing more is known, and the draft of its
+ * manifest (offered.h) into fd, an empty file. -1: none.
+ */
+int fm_stage_list_file(const struct fm_stage_entry *file, int fd, struct fm_stage_totals *totals,
 		       struct fm_err *err);
 
 /* The manifest, into fd, an empty file. Not synced. */

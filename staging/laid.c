@@ -46,6 +46,7 @@ typedef int piece_fn(struct pieces *all, const struct piece *p, uint8_t *at, uin
 struct pieces {
 	int manifest;
 	int root;			/* -1: only the manifest is worked on */
+	const char *file;		/* what the one file is called there; NULL: as it says */
 	uint8_t *buf;
 	piece_fn *fn;
 	uint8_t *chunk;			/* of the first thread; NULL: no thread needs one */
@@ -189,7 +190,7 @@ static int read_chunks(struct pieces *all, struct fm_reading *r, const struct pi
 static int read_source(struct pieces *all, const struct piece *p, uint8_t *at, uint8_t *chunk)
 {
 	struct fm_reading *r;
-	int ret = fm_stage_chunk_open_path(all->root, p->path, &r);
+	int ret = fm_stage_chunk_open_path(all->root, all->file ? all->file : p->path, &r);
 
 	if (ret < 0)
 		return ret == -ENOENT || ret == -ELOOP ? -ESTALE : ret;
@@ -202,11 +203,11 @@ static int read_source(struct pieces *all, const struct piece *p, uint8_t *at, u
 	return ret;
 }
 
-int fm_stage_extent_read_source(int manifest, int root, uint32_t n, uint8_t *buf, uint8_t *chunk,
-				uint32_t *crc)
+int fm_stage_extent_read_source(int manifest, int root, const char *file, uint32_t n, uint8_t *buf,
+				uint8_t *chunk, uint32_t *crc)
 {
-	struct pieces all = { .manifest = manifest, .root = root, .buf = buf, .fn = read_source,
-			      .chunk = chunk };
+	struct pieces all = { .manifest = manifest, .root = root, .file = file, .buf = buf,
+			      .fn = read_source, .chunk = chunk };
 	int ret = each_piece(n, &all);
 
 	*crc = fm_crc32c_whole(all.crc, all.done);

@@ -16,8 +16,9 @@
 #include "staging/sha256.h"
 
 #define CODE_MAX 4095
-#define FLAG_IN	 1u
-#define FLAG_HUB 2u
+#define FLAG_IN	  1u
+#define FLAG_HUB  2u
+#define FLAG_FILE 4u
 
 /* ---- ABOUT ---- */
 
@@ -48,7 +49,8 @@ static bool is_sound(const struct fm_stage_about *a)
 	    !fm_wire_is_good_job(a->job) || !is_name(a->store) || !is_dataset_name(a->name) ||
 	    (a->shared[0] && !is_name(a->shared)) ||
 	    !fm_wire_is_good_path(a->path, strlen(a->path)) ||
-	    (a->is_hub && (a->shared[0] || !is_commit(a))))
+	    (a->is_hub && (a->shared[0] || !is_commit(a))) ||
+	    (a->is_file && (a->is_hub || a->entries != 1)))
 		return false;
 	for (unsigned i = 0; i < a->count; i++)
 		if (!is_name(a->node[i]) || (i > 0 && strcmp(a->node[i - 1], a->node[i]) >= 0))
@@ -70,7 +72,8 @@ size_t fm_stage_about_encode(const struct fm_stage_about *a, uint8_t buf[static 
 	fm_put_le32(&w, a->gid);
 	fm_put_le64(&w, a->wanted);
 	fm_put_le64(&w, a->may_read);
-	fm_put_u8(&w, (a->is_in ? FLAG_IN : 0) | (a->is_hub ? FLAG_HUB : 0));
+	fm_put_u8(&w, (a->is_in ? FLAG_IN : 0) | (a->is_hub ? FLAG_HUB : 0) |
+			      (a->is_file ? FLAG_FILE : 0));
 	fm_put_u8(&w, (uint8_t)a->source);
 	fm_put_le16(&w, (uint16_t)a->count);
 	fm_put_bytes(&w, a->job, FM_WIRE_JOB_LEN);
@@ -100,6 +103,7 @@ int fm_stage_about_decode(const uint8_t *buf, size_t len, struct fm_stage_about 
 	flags = fm_get_u8(&r);
 	out->is_in = flags & FLAG_IN;
 	out->is_hub = flags & FLAG_HUB;
+	out->is_file = flags & FLAG_FILE;
 	out->source = fm_get_u8(&r);
 	out->count = fm_get_le16(&r);
 	fm_get_bytes(&r, out->job, FM_WIRE_JOB_LEN);
@@ -107,7 +111,7 @@ int fm_stage_about_decode(const uint8_t *buf, size_t len, struct fm_stage_about 
 	fm_stage_get_text(&r, out->path, sizeof(out->path));
 	fm_stage_get_text(&r, out->name, sizeof(out->name));
 	fm_stage_get_text(&r, out->shared, sizeof(out->shared));
-	if (out->count > FM_RUN_NODES_MAX || flags > (FLAG_IN | FLAG_HUB))
+	if (out->count > FM_RUN_NODES_MAX || flags > (FLAG_IN | FLAG_HUB | FLAG_FILE))
 		return -EBADMSG;
 	for (unsigned i = 0; i < out->count; i++)
 		fm_stage_get_text(&r, out->node[i], sizeof(out->node[i]));

@@ -7,8 +7,8 @@
  * ABOUT: 0 32 listing   32 8 entries   40 8 bytes   48 4 extents   52 4 uid   56 4 gid (of whom
  *        the request is for)   60 8 wanted (nodes that requests made at the sender name)   68 8
  *        may_read (nodes that may have bytes of it, as far as the sender knows: together.h)   76 1
- *        flags (1 is_in, 2 is_hub)   77 1 source (which node)   78 2 count   80 8 job (a-z, 2-7)
- *        then strings: store, path, name, shared; then the names of the nodes, sorted
+ *        flags (1 is_in, 2 is_hub, 4 is_file)   77 1 source (which node)   78 2 count   80 8 job
+ *        (a-z, 2-7)   then strings: store, path, name, shared; then the names of the nodes, sorted
  * IS:    0 1 place (enum fm_run_place)   1 4 code (0, or an errno)   5 8 done   13 8 read (bytes,
  *        of the source)   21 1 is_over (the sender has left the run)   22 - strings: path (of
  *        what is READY), text (why not)
@@ -42,6 +42,7 @@ struct fm_stage_about {
 	bool is_in;			/* messages of the run may be sent to the sender */
 	/* path is KIND--ORG--NAME@COMMIT in a hub cache of Hugging Face, which is not shared */
 	bool is_hub;
+	bool is_file;			/* path is of a file, the dataset's only one: name */
 	unsigned source;		/* of a shared store: which node was asked for it */
 	unsigned count;			/* nodes */
 	/* by which all nodes log what they do for the run; of two that they know the first one, in

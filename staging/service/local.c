@@ -26,6 +26,7 @@
 #include "mover/tree/digest.h"
 #include "mover/tree/reading.h"
 #include "mover/tree/tree.h"
+#include "staging/build.h"
 #include "staging/cache.h"
 #include "staging/chunk.h"
 #include "staging/service/served.h"
@@ -556,25 +557,53 @@ int fm_stage_local_copy_file(const struct fm_stage_local *l, int dir, const char
 	return ret;
 }
 
-/* ---- the CRC32C of one ---- */
+/* ---- the listing and the CRC32C of one ---- */
 
-static int open_reading(const struct fm_stage_local *l, struct fm_reading **out, struct fm_err *err)
+int fm_stage_local_open_parent(const struct fm_stage_local *l, const char **name,
+			       struct fm_err *err)
 {
 	const char *slash = strrchr(l->path, '/');
 	char parent[FM_PATH_LEN_MAX + 1];
-	int dir, ret;
 
 	if (!l->store->ops->open_dir)
 		return fm_err_set(err, -EOPNOTSUPP,
 				  "store %s has no files: stage from a store that has a directory",
 				  l->store->name);
 	(void)snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - l->path) : 0, l->path);
-	dir = l->store->ops->open_dir(l->store, parent, &l->who, err);
+	*name = slash ? slash + 1 : l->path;
+	return l->store->ops->open_dir(l->store, parent, &l->who, err);
+}
+
+static int open_reading(const struct fm_stage_local *l, struct fm_reading **out, struct fm_err *err)
+{
+	const char *name;
+	int dir = fm_stage_local_open_parent(l, &name, err), ret;
+
 	if (dir < 0)
 		return dir;
-	ret = fm_stage_chunk_open(dir, slash ? slash + 1 : l->path, out);
+	ret = fm_stage_chunk_open(dir, name, out);
 	(void)close(dir);	/* only read */
 	return ret < 0 ? fm_reading_fail(err, ret, l->path) : 0;
+}
+
+int fm_stage_local_list_file(const struct fm_stage_local *l, const char *name, int draft,
+			     struct fm_stage_totals *totals, struct fm_err *err)
+{
+	struct fm_reading *r = NULL;
+	int ret = open_reading(l, &r, err);
+
+	if (ret == 0) {
+		const struct fm_stage_entry file = {
+			.type = FM_STAGE_FILE, .size = (uint64_t)r->st.st_size,
+			.mode = (uint16_t)(r->st.st_mode & 0777),
+			.mtime_ns = fm_reading_mtime(&r->st), .path = name,
+			.path_len = strlen(name),
+		};
+
+		ret = fm_stage_list_file(&file, draft, totals, err);
+	}
+	fm_reading_put(r);
+	return ret;
 }
 
 static int read_crc(const struct fm_stage_local *l, struct fm_reading *r, uint8_t *buf,

@@ -52,6 +52,20 @@ int fm_stage_local_copy_file(const struct fm_stage_local *l, int dir, const char
 			     struct fm_err *err);
 
 /*
+ * The directory that a file is in, for reading; name: what it is called there, part of l->path. Or
+ * an error.
+ */
+int fm_stage_local_open_parent(const struct fm_stage_local *l, const char **name,
+			       struct fm_err *err);
+
+/*
+ * Lists a file, as the dataset `name`, and writes the draft of its manifest (offered.h) into draft;
+ * -1: none. -ESTALE: it is no file any more.
+ */
+int fm_stage_local_list_file(const struct fm_stage_local *l, const char *name, int draft,
+			     struct fm_stage_totals *totals, struct fm_err *err);
+
+/*
  * The CRC32C of a file, which is read without the page cache where the file system can do that, and
  * what it was meanwhile. -ESTALE as above.
  */

@@ -255,6 +255,16 @@ static int compare_with_came(struct fm_stage_run *r, int manifest, uint32_t exte
 				     r->source);
 }
 
+/* What the one file was laid out in (together_io.c), also by a daemon that was killed then. */
+static int remove_laid(struct fm_stage_run *r)
+{
+	int ret = r->totals.is_file ? fm_tree_remove(fm_cache_fetch_dir(r->fetch),
+						     FM_TOGETHER_LAID, NULL)
+				    : 0;
+
+	return ret < 0 ? fm_err_sys(&r->err, ret, "finish %s", r->name) : 0;
+}
+
 static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *version)
 {
 	const struct fm_stage_build_opts opts = { .root = data, .file = file_of(r),
@@ -390,7 +400,9 @@ static void finish(struct fm_work *work)
 		return;
 	}
 	fm_cache_fetch_wrote(r->fetch, r->totals.bytes, r->totals.entries);
-	ret = make_manifest(r, data, &version);
+	ret = remove_laid(r);
+	if (ret == 0)
+		ret = make_manifest(r, data, &version);
 	if (ret == 0 && r->served)
 		ret = make_own(r, &version);
 	if (ret == 0 && r->is_hub)

@@ -92,7 +92,7 @@ struct fm_stage_ask {
 	bool is_old;			/* some of it may have been read before this request */
 	bool is_reread;			/* the source is read for its content, now; then: */
 	uint64_t hold;			/* of the dataset; 0: none */
-	struct fm_attr attr;		/* of a single file; its CRC32C: */
+	struct fm_attr attr;		/* of the source; of a single file, its CRC32C: */
 	uint32_t crc;
 	char shared[FM_SHARED_LEN_MAX + 1];	/* the ID of its store; "": one node has it */
 	char node[65], store[65], path[FM_PATH_LEN_MAX + 1], name[FM_CACHE_NAME_MAX + 1];
@@ -618,8 +618,6 @@ static bool is_alone(const struct fm_stage_ask *a, const struct fm_cache_key *ke
 		return true;
 	if (fm_together_find(all, key))
 		return false;
-	if (a->totals.is_file)
-		return true;
 	if (strcmp(a->node, a->s->o.node) == 0)
 		return !a->shared[0] || !a->s->o.peers || !a->s->o.peers[0];
 	return fm_togethers_may(all, a->node, &err) < 0;
@@ -708,7 +706,7 @@ static bool is_for_us(const struct fm_stage_ask *a)
 	return !a->nodes || fm_togethers_has_self(a->s->togethers, a->nodes);
 }
 
-static void list_source(struct fm_stage_ask *a, const struct fm_attr *attr);
+static void list_source(struct fm_stage_ask *a);
 
 static void find_or_fetch(struct fm_stage_ask *a)
 {
@@ -741,7 +739,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	is_ready = id && fm_cache_look(a->s->cache, id, &info) && info.state == FM_CACHE_READY;
 	if (!is_ready && a->result.check == FM_STAGE_BY_SEAL) {	/* it has just gone */
 		a->result.check = FM_STAGE_BY_LISTING;
-		list_source(a, &a->attr);
+		list_source(a);
 		return;
 	}
 	if (a->is_invited)
@@ -787,6 +785,13 @@ static struct fm_stage_reread reread_of(const struct fm_stage_ask *a)
 	return (struct fm_stage_reread){ .cache = a->s->cache, .id = a->id, .totals = &a->totals };
 }
 
+/* Opens the draft of a manifest. */
+static int open_draft(struct fm_stage_ask *a)
+{
+	a->draft = fm_call(open(a->s->o.cache.directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+	return a->draft < 0 ? fm_cache_no_file(a->s->cache, a->draft, &a->result.err) : 0;
+}
+
 static void list_run(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
@@ -797,10 +802,7 @@ static void list_run(struct fm_work *work)
 		(void)fm_stage_reread_tree(&r, a->offered, &a->result.err);
 		return;
 	}
-	a->draft = fm_call(open(a->s->o.cache.directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-	if (a->draft < 0)
-		(void)fm_cache_no_file(a->s->cache, a->draft, &a->result.err);
-	else
+	if (open_draft(a) == 0)
 		(void)fm_stage_offered_draft(a->offered, a->draft, &a->totals, &a->result.err);
 }
 
@@ -913,41 +915,35 @@ static int list(struct fm_stage_ask *a, struct fm_err *err)
 
 /* ---- first: what it is ---- */
 
-static int totals_of_file(const struct fm_stage_ask *a, const struct fm_attr *attr,
-			  struct fm_stage_totals *out, struct fm_err *err)
+static int totals_of_file(const struct fm_stage_ask *a, int draft, struct fm_stage_totals *out,
+			  struct fm_err *err)
 {
-	const struct fm_stage_entry file = { .type = FM_STAGE_FILE, .size = attr->size,
-					     .mtime_ns = attr->mtime_ns, .path = a->name,
+	const struct fm_stage_entry file = { .type = FM_STAGE_FILE, .size = a->attr.size,
+					     .mode = (uint16_t)(a->attr.mode & 0777),
+					     .mtime_ns = a->attr.mtime_ns, .path = a->name,
 					     .path_len = strlen(a->name) };
 
-	return fm_stage_list_file(&file, out, err);
+	return fm_stage_list_file(&file, draft, out, err);
 }
 
-static void list_file(struct fm_stage_ask *a, const struct fm_attr *attr)
+static void list_file_run(struct fm_work *work)
 {
-	int ret;
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 
-	if (a->nodes || a->is_invited)
-		ret = fm_err_set(&a->result.err, -EINVAL,
-				 "each node stages a single file for itself, without --nodes");
-	else
-		ret = totals_of_file(a, attr, &a->totals, &a->result.err);
-	if (ret < 0)
-		end_ask(a);
-	else
-		find_or_fetch(a);
+	if (open_draft(a) == 0)
+		(void)totals_of_file(a, a->draft, &a->totals, &a->result.err);
 }
 
-static void list_source(struct fm_stage_ask *a, const struct fm_attr *attr)
+static void list_source(struct fm_stage_ask *a)
 {
 	struct fm_err err;
 	int ret;
 
-	if (attr->type == FM_NODE_FILE) {
-		list_file(a, attr);
+	if (a->attr.type == FM_NODE_FILE) {
+		submit(a, list_file_run, list_done);
 		return;
 	}
-	if (attr->type != FM_NODE_DIR)
+	if (a->attr.type != FM_NODE_DIR)
 		ret = fm_err_set(&err, -EINVAL,
 				 "it is neither a directory nor a file: name one that is");
 	else if (strcmp(a->node, a->s->o.node) == 0)
@@ -966,7 +962,7 @@ static void compare_file_run(struct fm_work *work)
 	const struct fm_stage_reread r = reread_of(a);
 	struct fm_stage_totals now;
 
-	if (totals_of_file(a, &a->attr, &now, &a->result.err) == 0)
+	if (totals_of_file(a, -1, &now, &a->result.err) == 0)
 		(void)fm_stage_reread_file(&r, &now, a->crc, &a->result.err);
 }
 
@@ -1135,7 +1131,7 @@ static bool is_for_others(const struct fm_stage_ask *a)
 	return a->nodes || a->is_invited;
 }
 
-/* The listing of what is here is that of its manifest. A single file is staged with nobody. */
+/* The listing of what is here is that of its manifest. */
 static void find_sealed(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
@@ -1143,8 +1139,7 @@ static void find_sealed(struct fm_work *work)
 
 	find_here(work);
 	if (a->id && is_for_others(a) &&
-	    (fm_stage_reread_totals(a->s->cache, a->id, &a->totals, &err) < 0 ||
-	     a->totals.is_file))
+	    fm_stage_reread_totals(a->s->cache, a->id, &a->totals, &err) < 0)
 		a->id = 0;
 }
 
@@ -1154,7 +1149,7 @@ static void found_sealed(struct fm_work *work)
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 
 	if (!a->id) {
-		list_source(a, &a->attr);
+		list_source(a);
 		return;
 	}
 	a->result.check = FM_STAGE_BY_SEAL;
@@ -1174,11 +1169,11 @@ static void take_look(struct fm_stage_ask *a, const struct fm_request_result *re
 {
 	a->attr = result->entries[0].attr;
 	if (!result->is_sealed || !a->shared[0]) {
-		list_source(a, &a->attr);
+		list_source(a);
 		return;
 	}
 	if (a->check == FM_STAGE_BY_CONTENT) {
-		list_source(a, &a->attr);
+		list_source(a);
 		return;
 	}
 	submit(a, find_sealed, found_sealed);

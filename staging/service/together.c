@@ -638,7 +638,7 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 	struct fm_stage_about a = { .entries = totals->entries, .bytes = totals->bytes,
 				    .extents = totals->extents ? totals->extents : 1,
 				    .uid = source->uid, .gid = source->gid,
-				    .is_hub = source->is_hub };
+				    .is_hub = source->is_hub, .is_file = totals->is_file };
 	const struct fm_share_id who = source->peer ? fm_share_name(source->peer)
 						    : fm_share_user(source->uid);
 	struct fm_cache_key key;
@@ -654,7 +654,11 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 	(void)snprintf(a.job, sizeof(a.job), "%s", source->job);
 	node = find_node(&a, source->node);
 	a.source = node < 0 ? 0 : (unsigned)node;
-	if (ret == 0 && (totals->extents == 0 || totals->extents > FM_RUN_EXTENTS_MAX))
+	if (ret == 0 && totals->extents == 0)
+		ret = fm_err_set(err, -EOPNOTSUPP,
+				 "no file in it has a byte, so there is nothing that nodes could "
+				 "give each other: stage it on each node, without --nodes");
+	else if (ret == 0 && totals->extents > FM_RUN_EXTENTS_MAX)
 		ret = fm_err_set(err, -EOPNOTSUPP,
 				 "a dataset of %u extents is not staged together: stage it on each "
 				 "node, without --nodes",

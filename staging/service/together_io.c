@@ -111,6 +111,16 @@ static uint32_t size_of(const struct fm_together *t, uint32_t extent)
 
 /* ---- reading the source ---- */
 
+/* What the dataset's only file is called in the directory that t->root is. */
+static const char *file_at_source(const struct fm_together *t)
+{
+	const char *slash = strrchr(t->about.path, '/');
+
+	if (!t->about.is_file)
+		return NULL;
+	return slash ? slash + 1 : t->about.path;
+}
+
 static void read_run(struct fm_work *work)
 {
 	struct op *op = fm_container_of(work, struct op, work);
@@ -124,8 +134,8 @@ static void read_run(struct fm_work *work)
 		op->code = -ENOMEM;
 		return;
 	}
-	op->code = fm_stage_extent_read_source(t->draft, t->root, op->extent, op->b->at, chunk,
-					       &op->crc);
+	op->code = fm_stage_extent_read_source(t->draft, t->root, file_at_source(t), op->extent,
+					       op->b->at, chunk, &op->crc);
 	fm_stage_chunk_buf_free(chunk);
 	atomic_fetch_add(&t->all->read, op->b->len);
 }
@@ -582,23 +592,38 @@ static void world_send(void *ctx, unsigned hop, const struct fm_run_msg *msg)
 
 /* ---- looking at the source again ---- */
 
-static int list_source(struct fm_together *t, int draft, struct fm_stage_totals *totals,
-		       struct fm_err *err)
+static struct fm_stage_local local_of(const struct fm_together *t)
 {
-	const struct fm_stage_local l = {
+	return (struct fm_stage_local){
 		.store = t->store->store, .path = t->about.path,
 		.who = { t->asker[0] ? t->asker : NULL, t->uid, t->gid },
 		.is_stopped = &t->all->is_stopping,
 	};
+}
+
+static int list_dir(const struct fm_stage_local *l, int draft, struct fm_stage_totals *totals,
+		    struct fm_err *err)
+{
 	struct fm_stage_offered *o;
 	int ret = fm_stage_offered_new(FM_STAGE_OFFERED_MAX, &o, err);
 
 	if (ret < 0)
 		return ret;
-	ret = fm_stage_local_list(&l, o, err);
+	ret = fm_stage_local_list(l, o, err);
 	if (ret == 0)
 		ret = fm_stage_offered_draft(o, draft, totals, err);
 	fm_stage_offered_free(o);
+	return ret;
+}
+
+static int list_source(struct fm_together *t, int draft, struct fm_stage_totals *totals,
+		       struct fm_err *err)
+{
+	const struct fm_stage_local l = local_of(t);
+	int ret = t->about.is_file
+			  ? fm_stage_local_list_file(&l, t->about.name, draft, totals, err)
+			  : list_dir(&l, draft, totals, err);
+
 	if (ret == 0 && memcmp(totals->listing, t->about.listing, FM_SHA256_LEN) != 0)
 		ret = fm_err_set(err, -ESTALE,
 				 "%.200s changed; run it again when nothing writes there",
@@ -643,6 +668,21 @@ static void world_check_source(void *ctx, uint32_t number)
 
 /* ---- all is there ---- */
 
+/*
+ * A dataset of one file: it gets its name beside the directory that it was laid out in. Whoever
+ * reads what is here finds it at each moment: by t->disk, which is the directory above from then
+ * on. The other one is removed before the dataset gets READY (run.c).
+ */
+static int name_file(const struct fm_together *t, int dir)
+{
+	int ret = fm_call_linkat(t->disk, t->about.name, dir, t->about.name);
+
+	if (ret < 0 && ret != -EEXIST)	/* of a try that failed */
+		return ret;
+	ret = FM_FAULT("stage.named") ? -EIO : fm_call(dup3(dir, t->disk, O_CLOEXEC));
+	return ret < 0 ? ret : 0;
+}
+
 static void publish_run(struct fm_work *work)
 {
 	struct op *op = fm_container_of(work, struct op, work);
@@ -650,7 +690,9 @@ static void publish_run(struct fm_work *work)
 	int dir = fm_cache_fetch_dir(t->fetch);
 
 	op->code = fm_stage_lay_end(t->draft, t->disk);
-	if (op->code == 0)
+	if (op->code == 0 && t->about.is_file)
+		op->code = name_file(t, dir);
+	else if (op->code == 0)
 		op->code = fm_call_renameat(dir, FM_TOGETHER_LAID, dir, t->about.name, 0);
 }
 
@@ -919,7 +961,8 @@ static int fill_sizes(struct fm_together *t)
 	struct fm_stage_reader *r = NULL;
 	int ret = sizes ? fm_stage_reader_new(t->draft, &r) : -ENOMEM;
 
-	if (ret == 0 && fm_stage_reader_totals(r)->extents != t->about.extents)
+	if (ret == 0 && (fm_stage_reader_totals(r)->extents != t->about.extents ||
+			 fm_stage_reader_totals(r)->is_file != t->about.is_file))
 		ret = -EBADMSG;
 	for (uint32_t n = 0; ret == 0 && n < t->about.extents; n++) {
 		struct fm_stage_extent x;
@@ -958,16 +1001,17 @@ static int open_manifest(struct fm_together *t, const char *path)
 static int open_held(struct fm_together *t, const char *data)
 {
 	char path[FM_PATH_LEN_MAX + 64];
-	int ret;
+	int above = (int)(strrchr(data, '/') - data), ret;
 
 	if (t->disk >= 0)
 		(void)close(t->disk);	/* of a try that failed */
+	(void)snprintf(path, sizeof(path), "%.*s", t->about.is_file ? above : FM_PATH_LEN_MAX,
+		       data);
 	t->disk = FM_FAULT("stage.ready") ? -EMFILE
-					  : fm_call(open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+					  : fm_call(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (t->disk < 0)
 		return t->disk;
-	(void)snprintf(path, sizeof(path), "%.*s/%s", (int)(strrchr(data, '/') - data), data,
-		       FM_CACHE_MANIFEST_NAME);
+	(void)snprintf(path, sizeof(path), "%.*s/%s", above, data, FM_CACHE_MANIFEST_NAME);
 	ret = open_manifest(t, path);
 	if (ret < 0)
 		return ret;
@@ -1035,8 +1079,9 @@ static void take_path(struct fm_together *t)
 
 static int open_source(struct fm_together *t)
 {
-	const struct fm_who who = { t->asker[0] ? t->asker : NULL, t->uid, t->gid };
+	const struct fm_stage_local l = local_of(t);
 	struct fm_store *s = t->store->store;
+	const char *name;
 	int ret = 0;
 
 	if (!s->ops->open_dir)
@@ -1046,8 +1091,10 @@ static int open_source(struct fm_together *t)
 			s->name);
 	if (!t->is_listed && !is_by_seal(t))
 		ret = list_here(t);
-	if (ret == 0)
-		t->root = s->ops->open_dir(s, t->about.path, &who, &t->work_err);
+	if (ret == 0 && t->about.is_file)
+		t->root = fm_stage_local_open_parent(&l, &name, &t->work_err);
+	else if (ret == 0)
+		t->root = s->ops->open_dir(s, t->about.path, &l.who, &t->work_err);
 	return ret < 0 ? ret : t->root < 0 ? t->root : 0;
 }
 

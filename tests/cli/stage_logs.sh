@@ -85,8 +85,10 @@ must 3 "$(json job out)" 'n2:s/x*/.* does not come here: n3 may not read n2:s/x.
 # What fails before there is a run has an id, too, and so has what one node stages alone.
 fmove stage --json n2:s/missing >out 2>err && bad "it staged nothing"
 must 1 "$(json job out)" 'missing is not staged: .*no such file'
-fmove stage --json n2:s/set/f1 >out 2>err || bad "alone: $(cat out err)"
-must 1 "$(json job out)" 'n2:s/set/f1 is ready here: 3000 bytes$'
+mkdir "$(store 2)/alone"
+: >"$(store 2)/alone/none"
+fmove stage --json n2:s/alone >out 2>err || bad "alone: $(cat out err)"
+must 1 "$(json job out)" 'n2:s/alone is ready here: 0 bytes$'
 must 2 "$(json job out)" 'get of n2:s for n1 is done: '
 
 # What goes on by itself: --detach says where it is logged. A request behind it waits for that one's, and has its id; where that one has ended before the

@@ -125,6 +125,22 @@ static void test_bad_hub(void)
 	CU_ASSERT_EQUAL(decoded(&a, &out), -EBADMSG);
 }
 
+/* A dataset of one file has one entry, and is none of a hub. */
+static void test_file(void)
+{
+	struct fm_stage_about a = plain, out;
+
+	a.is_file = true;
+	CU_ASSERT_EQUAL(decoded(&a, &out), -EBADMSG);
+	a.entries = 1;
+	CU_ASSERT_EQUAL(decoded(&a, &out), 0);
+	CU_ASSERT_TRUE(out.is_file && !out.is_hub && !out.is_in);
+	(void)strcpy(a.path, "models--org--name@" COMMIT);
+	CU_ASSERT_EQUAL(decoded(&a, &out), 0);
+	a.is_hub = true;
+	CU_ASSERT_EQUAL(decoded(&a, &out), -EBADMSG);
+}
+
 /* The id by which nodes log it is one of a job, as fmove logs takes it. */
 static void test_job(void)
 {
@@ -158,6 +174,7 @@ static const struct fm_test tests[] = {
 	{ "whoever asks, and for whom: the same run", test_same_dataset },
 	{ "a commit of a hub is said to be one", test_hub },
 	{ "nothing else of a hub is believed", test_bad_hub },
+	{ "one file is said to be one", test_file },
 	{ "the id by which it is logged", test_job },
 	{ "what is the source of a hub's dataset", test_hub_sources },
 };

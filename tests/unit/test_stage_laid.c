@@ -127,7 +127,8 @@ static int move(uint32_t n, uint32_t crc)
 	size_t len = bytes_of(n);
 	uint8_t *buf = len > 0 ? aligned_alloc(FM_BLOCK, fm_block_up(len)) : NULL;
 	uint32_t said = 0;
-	int ret = buf ? fm_stage_extent_read_source(manifest, from, n, buf, chunk, &said) : -ENOMEM;
+	int ret = buf ? fm_stage_extent_read_source(manifest, from, NULL, n, buf, chunk, &said)
+		      : -ENOMEM;
 
 	if (ret == 0)
 		CU_ASSERT_EQUAL(fm_crc32c(0, buf, len), crc);
@@ -192,7 +193,8 @@ static void fill_extent(int draft, uint32_t n, uint32_t wanted, bool is_written)
 	int ret;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(buf);
-	CU_ASSERT_EQUAL_FATAL(fm_stage_extent_read_source(draft, from, n, buf, chunk, &crc), 0);
+	ret = fm_stage_extent_read_source(draft, from, NULL, n, buf, chunk, &crc);
+	CU_ASSERT_EQUAL_FATAL(ret, 0);
 	CU_ASSERT_EQUAL(crc, wanted);
 	ret = is_written ? fm_stage_extent_write(draft, to, n, buf, &crc)
 			 : fm_stage_extent_fill(draft, n, buf, &crc);

@@ -412,7 +412,7 @@ static void test_file(void)
 		.type = FM_STAGE_FILE, .path = "copy", .path_len = 4, .size = (uint64_t)st.st_size,
 		.mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
 	};
-	CU_ASSERT_EQUAL(fm_stage_list_file(&file, &want, &err), 0);
+	CU_ASSERT_EQUAL(fm_stage_list_file(&file, -1, &want, &err), 0);
 	totals_of(to, "copy", &is);
 	CU_ASSERT_TRUE(want.is_file);
 	CU_ASSERT_EQUAL(memcmp(is.listing, want.listing, FM_SHA256_LEN), 0);
