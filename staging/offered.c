@@ -168,28 +168,40 @@ static int note(struct fm_stage_offered *o, const struct fm_pack_entry *e)
 	return 0;
 }
 
+/* ret: -EFBIG, its names would take more than one dataset's may; or there is no memory for them. */
+static int too_many(const struct fm_stage_offered *o, const struct fm_pack_entry *e, int ret,
+		    struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	char path[FM_TREE_PATH_MAX + 1];
+
+	memcpy(path, e->path, e->path_len);
+	path[e->path_len] = '\0';
+	if (ret != -EFBIG)
+		return fm_err_set(
+			err, ret,
+			"there is no memory for the names behind \"%s\": raise memory.total in "
+			"fmove.conf, or stage its directories, each by itself",
+			fm_path_show(path, &shown));
+	return fm_err_set(err, ret,
+			  "the names up to \"%s\" take more than %llu MiB of memory: it is too "
+			  "large for one dataset: stage its directories, each by itself",
+			  fm_path_show(path, &shown), (unsigned long long)(o->bytes_max >> 20));
+}
+
 static int note_all(struct fm_stage_offered *o, struct fm_pack_reader *r, struct fm_err *err)
 {
 	struct fm_pack_entry e;
-	struct fm_path_shown shown;
-	char path[FM_TREE_PATH_MAX + 1];
 	int ret;
 
 	while ((ret = fm_pack_next(r, &e)) > 0) {
 		if (e.type == FM_PACK_FILE && !(r->flags & FM_PACK_OFFER))
 			return refuse(err);
-		ret = o->is_stopped ? -ECANCELED : note(o, &e);
-		if (ret == 0)
-			continue;
-		if (ret != -EFBIG)
-			return fm_err_sys(err, ret, "note what the source has");
-		memcpy(path, e.path, e.path_len);
-		path[e.path_len] = '\0';
-		return fm_err_set(
-			err, ret,
-			"the names up to \"%s\" take more than %llu MiB of memory: it is too large "
-			"for one dataset: stage its directories, each by itself",
-			fm_path_show(path, &shown), (unsigned long long)(o->bytes_max >> 20));
+		if (o->is_stopped)
+			return fm_err_sys(err, -ECANCELED, "note what the source has");
+		ret = note(o, &e);
+		if (ret < 0)
+			return too_many(o, &e, ret, err);
 	}
 	return ret == 0 ? 0 : refuse(err);
 }

@@ -421,6 +421,7 @@ static void test_nth_failure(void)
 		ret = list_offered(FM_STAGE_OFFERED_MAX, &t);
 		has_fired = fm_fault_fired();
 		CU_ASSERT_EQUAL(ret, has_fired ? -ENOMEM : 0);
+		CU_ASSERT(!has_fired || strstr(err.text, "raise memory.total"));
 	}
 	CU_ASSERT_TRUE(n > 3);
 	for (n = 1, has_fired = true; has_fired; n++) {
