@@ -42,8 +42,10 @@ END {
 	for (t = 1; t <= count; t++) {
 		n = split(points[tools[t]], at, " ")
 		line = ""
-		for (i = 1; i < n; i += 2)
+		for (i = 1; i < n; i += 2) {
 			line = line sprintf("%.1f,%.1f ", x_of(at[i]), y_of(at[i + 1]))
+			printf "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", x_of(at[i]), y_of(at[i + 1]), colors[t]
+		}
 		printf "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"/>\n", line, colors[t]
 		printf "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", LEFT + WIDTH + 15, TOP + 20 * t, colors[t], tools[t]
 	}
