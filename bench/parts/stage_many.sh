@@ -5,20 +5,22 @@
 
 STAGE_MANY=${FM_BENCH_STAGE_MANY:-1000000}	# files; empty, so that their number is what is measured
 STAGE_MANY_PORT=17640
-STAGE_MANY_TOTAL=$((512 << 20))			# the default, written out
+STAGE_MANY_TOTAL=$(((STAGE_MANY + 999999) / 1000000 * (512 << 20)))	# memory.total: the default for each million
 
 bench_stage_many() {
-	local i kib
+	local i kib seconds
 
 	many_at=$memory/stage-many many_disk=$disk/stage-many
 	mkdir -p "$many_disk"/{volume,cache} "$many_at"
 	"$FMOVE_BIN/make_tree" "$many_disk/volume/set" "$STAGE_MANY" =0
 	many_nodes
 	: > "$work/many-again"
-	say "   the first one: $(many_seconds) s"
+	seconds=$(many_seconds) || exit 1
+	say "   the first one: $seconds s"
 	kib=$(awk '/^VmHWM|^HugetlbPages/ { s += $2 } END { print s }' "/proc/$(cat "$many_at/n1/pid")/status")
 	for ((i = 0; i < pairs; i++)); do
-		calc "$(many_again) * 1000" '%.1f\n' >> "$work/many-again"
+		seconds=$(many_again) || exit 1
+		calc "$seconds * 1000" '%.1f\n' >> "$work/many-again"
 		say "   again: $(tail -n 1 "$work/many-again") ms"
 	done
 	absolute "second stage of $STAGE_MANY files of a sealed volume" "$(median "$work/many-again" 1)" ms "<" 50
