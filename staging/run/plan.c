@@ -315,15 +315,31 @@ static bool is_stuck(const struct fm_run *run, const struct seat *seat)
 	return false;
 }
 
-/* Whether the extent is about to be read: it is, or who can read it has other things to read first.
+/* Whether the extent is so far behind what a part lacks first that it was not looked at yet. */
+static bool is_far_behind(const struct fm_run *run, uint32_t extent)
+{
+	const struct coordinator *co = &run->coordinator;
+
+	for (unsigned i = 0; i < co->part_count && co->part_count > 1; i++)
+		if (co->next_read[i] < run->extent_count && extent > co->next_read[i] &&
+		    extent - co->next_read[i] >= run->scan_max)
+			return true;
+	return false;
+}
+
+/*
+ * Whether the extent is about to be read: it is, or who can read it has other things to read first,
+ * or gets to it when what is before it has come.
  */
 static bool is_read_soon(const struct fm_run *run, uint32_t extent)
 {
 	const struct coordinator *co = &run->coordinator;
 	uint64_t able = readers_for(run, extent, UINT64_MAX);
+	bool is_behind = is_far_behind(run, extent);
 
 	for (unsigned n = 0; n < run->node_count; n++)
-		if (able & bit(n) && !may_lease(run, n) && !is_stuck(run, &co->seat[n]))
+		if (able & bit(n) && (is_behind || !may_lease(run, n)) &&
+		    !is_stuck(run, &co->seat[n]))
 			return true;
 	return co->busy[extent] > 0;
 }

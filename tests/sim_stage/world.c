@@ -714,8 +714,9 @@ static void on_message(struct event *e)
 		return;
 	if (!n->run && (type == FM_RUN_LINKS || type == FM_RUN_JOIN || type == FM_RUN_PULSE))
 		sim_start(e->node, 0);
-	sim_trace("n%u hears %u of n%u (from n%u to n%u): extent %u", e->node, type, e->other,
-		  e->msg->from, e->msg->to, e->msg->extent);
+	sim_trace("n%u hears %u of n%u (from n%u to n%u): extent %u, node %u, code %d", e->node,
+		  type, e->other, e->msg->from, e->msg->to, e->msg->extent, e->msg->node,
+		  e->msg->code);
 	if (n->run && !is_lied_to(e))
 		fm_run_message(n->run, e->other, e->msg);
 }
