@@ -151,6 +151,7 @@ struct sim {
 	uint64_t heal_ns;
 	bool is_healed;
 	uint64_t reads;
+	uint64_t read_before;		/* the last node was asked for */
 	uint64_t asked;			/* sinks */
 	double size;			/* seconds that an extent takes over a link */
 	struct event *heap[1 << 16];
@@ -178,7 +179,7 @@ void sim_start(unsigned node, uint64_t request);
 void sim_reap(struct node *n);
 struct session *sim_session(unsigned a, unsigned b);
 uint64_t sim_bit(unsigned node);
-unsigned sim_uploads(unsigned node);	/* that it sends from its disk at once */
+bool sim_has_equal_uploads(void);	/* all nodes send as many from their disks at once */
 
 /* scenario.c */
 void sim_run(uint64_t seed);

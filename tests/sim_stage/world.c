@@ -656,10 +656,15 @@ static void want(struct node *n)
 	fm_run_want(n->run, have, n->journal);
 }
 
-/* Nodes may be configured differently: who coordinates counts with its own value. */
-unsigned sim_uploads(unsigned node)
+bool sim_has_equal_uploads(void)
 {
-	return sim.seed % 4 == 3 ? 1 + node * 5 % FM_RUN_UPLOADS_MAX : 4;
+	return sim.seed % 4 != 3;
+}
+
+/* Nodes may be configured differently: who coordinates counts with its own value. */
+static unsigned uploads_of(unsigned node)
+{
+	return sim_has_equal_uploads() ? 4 : 1 + node * 5 % FM_RUN_UPLOADS_MAX;
 }
 
 void sim_start(unsigned node, uint64_t request)
@@ -672,7 +677,7 @@ void sim_start(unsigned node, uint64_t request)
 				  .up = peers_up(node),
 				  .extent_count = sim.extent_count,
 				  .can_read = n->can_read,
-				  .uploads = sim_uploads(node),
+				  .uploads = uploads_of(node),
 				  .scan = sim.seed % 3 == 0 ? SCAN_SHORT : 0,
 				  .have = have,
 				  .crc = n->journal,
@@ -682,8 +687,10 @@ void sim_start(unsigned node, uint64_t request)
 		return;
 	n->request |= request;
 	for (unsigned i = 0; i < sim.node_count; i++)
-		if (request & sim_bit(i) && sim.node[i].asked_ns == 0)
+		if (request & sim_bit(i) && sim.node[i].asked_ns == 0) {
 			sim.node[i].asked_ns = sim.now_ns;
+			sim.read_before = sim.reads;
+		}
 	if (request)
 		sim_trace("n%u is asked for %llx", node, (unsigned long long)request);
 	if (!n->run) {
