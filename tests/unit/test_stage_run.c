@@ -911,6 +911,42 @@ static void test_fetches_of_who_takes_none(void)
 }
 
 /*
+ * Goal: what is read as soon as the extents before it have come is not fetched from one who is not
+ * believed. Method: 0 reads, and 2, READY, gave nothing; 3, a sink, is a part of its own. 0 looks
+ * at three extents of each at once, which are on their way as those two say.
+ */
+static void test_fetch_of_what_is_behind(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_SINK, 0x6);
+	struct fm_run_state st = {.place = FM_RUN_READY,
+				  .up = 0x1,
+				  .have_count = 300,
+				  .coming_count = 3,
+				  .coming = {{0, FM_RUN_NOBODY},
+					     {1, FM_RUN_NOBODY},
+					     {2, FM_RUN_NOBODY}}};
+	struct fm_run_state far = st;
+
+	run->scan_max = 3;
+	fm_run_tick(run, 0);
+	run->coordinator.distrusted = bit(2);
+	report(run, 1, (struct fm_run_state){.up = 0x9}, 0, 0);
+	far.place = FM_RUN_SINK;
+	far.up = 0x2;
+	far.have_count = 0;
+	report(run, 3, far, 0, 0);
+	report(run, 2, st, 9, 300);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(run->coordinator.part_count, 2);
+	CU_ASSERT_EQUAL(asked_read, 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_FETCH] + sent_of[FM_RUN_GET], 0);
+	st.coming_count = 2;
+	pulse(run, 2, st);
+	CU_ASSERT_TRUE(asked_read > 0);
+	fm_run_free(run);
+}
+
+/*
  * Goal: an event ends, whatever the member here answers to the coordinator here. Method: it is
  * publishing when a READY member turns up that has other bytes: told to discard what it has, it
  * does not; told to fetch it, it says that it has it.
@@ -2065,6 +2101,7 @@ static const struct fm_test tests[] = {
 	{"a slow server is last", test_slow_server_is_last},
 	{"who is slow has not all uploads of one", test_fetches_in_turn},
 	{"nor has who takes nothing", test_fetches_of_who_takes_none},
+	{"a fetch of what is read soon", test_fetch_of_what_is_behind},
 	{"an offer to all", test_offer_to_all},
 	{"an offer of one who dropped out", test_offer_of_dropped},
 	{"an offer beside one who is slow", test_offer_beside_slow},
