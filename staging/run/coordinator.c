@@ -337,6 +337,21 @@ static const struct seat_lease *lease_of(const struct seat_lease *lease, uint32_
 	return NULL;
 }
 
+/* Fetches that were ordered, and of which the member says nothing: it holds those extents already,
+ * and its disk does not answer. Each had an upload since the last pulse. */
+static unsigned fetches_gone(const struct seat *seat, const struct fm_run_state *st)
+{
+	unsigned gone = 0, k;
+
+	for (unsigned i = 0; i < seat->coming_count; i++) {
+		for (k = 0; k < st->coming_count; k++)
+			if (st->coming[k].extent == seat->coming[i].extent)
+				break;
+		gone += k == st->coming_count && seat->coming[i].from != FM_RUN_NOBODY;
+	}
+	return gone;
+}
+
 /* Replaces what was known of a member by what it says now. */
 static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run_state *st)
 {
@@ -346,6 +361,7 @@ static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run
 	memcpy(old, seat->lease, sizeof(old));
 	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
 		lease_drop(co, &seat->lease[i]);
+	seat->fetching += fetches_gone(seat, st);
 	while (seat->coming_count > 0)
 		coming_drop(co, seat, seat->coming[0].extent);
 	for (unsigned i = 0; i < st->lease_count; i++) {

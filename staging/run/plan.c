@@ -531,7 +531,6 @@ static void give_fetch(struct fm_run *run, unsigned node, uint32_t extent, unsig
 				 .node = (uint8_t)server,
 				 .crc = run->coordinator.crc[extent]};
 
-	seat->fetching++; /* which may be all that comes of it, again and again */
 	fm_run_coming_add(&run->coordinator, seat,
 			  (struct fm_run_coming){extent, (uint8_t)server});
 	fm_run_order(run, node, &msg);

@@ -133,8 +133,8 @@ struct seat {
 	/* it is not asked again before; a node that was invited may be whole at once */
 	uint64_t invite_after_ns, commit_after_ns;
 	uint64_t fetch_after_ns;	/* since what it had was wrong */
-	/* fetches that were ordered, and those under way of all its pulses: about seconds; also
-	 * when it is not here any more */
+	/* fetches under way, and those that came to nothing, of all its pulses: about seconds;
+	 * also when it is not here any more */
 	uint32_t fetching;
 	uint32_t next_fetch;
 };
