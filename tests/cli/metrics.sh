@@ -129,6 +129,8 @@ for name in $(grep -ohE '\b(fmove|process)_[a-z_]+' "$shipped/fmove.rules.yml" "
 	grep -q "^\.B ${name%_bucket}\$" "$FM_SOURCE/mover/metrics/fmove-metrics.7" || bad "$name is asked for, and not served"
 done
 
+python3 "$FM_SOURCE/tests/cli/panels.py" page "$shipped/fmove.dashboard.json" "$shipped/fmove.rules.yml" >out || bad "labels: $(cat out)"
+
 # --- random bytes, and 100 clients that are slow: who comes then is served, and all of them go ---
 
 cat >slow.py <<'P'
