@@ -109,7 +109,10 @@ int fm_helper_open_free_point(const char *point, struct fm_err *err)
 	int fd, ret = fm_helper_find_mounted(point, &is_taken, &dev, err);
 
 	if (ret == 0 && is_taken)
-		ret = fm_err_set(err, -EBUSY, "something is mounted at %s already", point);
+		ret = fm_err_set(err, -EBUSY,
+				 "something is mounted at %s already: findmnt shows what; unmount "
+				 "it, or name another mount point",
+				 point);
 	if (ret < 0)
 		return ret;
 	fd = open_point(point, err);

@@ -1061,7 +1061,10 @@ int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_pl
 	struct fm_supervised *v = fm_supervisor_find(sup, volume);
 
 	if (!v || v->is_retired)
-		return fm_err_set(err, -ENOENT, "no volume \"%s\" is configured", volume);
+		return fm_err_set(err, -ENOENT,
+				  "no volume \"%s\" is configured; fmove nvme status lists those "
+				  "that are",
+				  volume);
 	if (v->want != want)
 		fm_log_info("volume %s: to be %s", volume,
 			    want == FM_WANT_UP	   ? "up"

@@ -166,7 +166,9 @@ static int check_forget(struct fm_supervisor *sup, const char *node, struct fm_e
 {
 	if (!fm_json_get(sup->nodes.entries, node) && !is_to_be_known(sup, node) &&
 	    !has_word(sup, node))
-		return fm_err_set(err, -ENOENT, "no node \"%.64s\" was ever a peer of this one",
+		return fm_err_set(err, -ENOENT,
+				  "no node \"%.64s\" was ever a peer of this one; fmove ls lists "
+				  "those that are",
 				  node);
 	if (!fm_peers_silent_why(&sup->peers, node)[0])
 		return fm_err_set(err, -EBUSY,

@@ -948,7 +948,10 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 	int ret;
 
 	if (!v || v->is_retired)
-		return fm_err_set(err, -ENOENT, "no volume \"%s\" is configured", volume);
+		return fm_err_set(err, -ENOENT,
+				  "no volume \"%s\" is configured; fmove nvme status lists those "
+				  "that are",
+				  volume);
 	ret = check_seal(v, is_sealed, is_forced, err);
 	if (ret < 0)
 		return ret;

@@ -128,7 +128,7 @@ int fm_rails_pick(const struct fm_rails *rails, bool is_rdma, const struct fm_ra
 		}
 	}
 	if (number == 0)
-		return fm_err_set(err, -EHOSTUNREACH, "no rail of %s is up",
+		return fm_err_set(err, -EHOSTUNREACH, "no rail of %s is up; fmove doctor says why",
 				  fm_bench_kind_words[is_rdma ? FM_BENCH_RDMA : FM_BENCH_TCP]);
 	if (w->device && of_device == 0)
 		return fm_err_set(err, -ENOENT, "no rail goes over %.60s; there are %.300s",

@@ -41,7 +41,9 @@ static int add_store(struct fm_run *run, const struct fm_config *cfg, const char
 			return fm_err_set(err, -EINVAL, "store %s: it has no directory", name);
 		return add_dir(run, cfg->stores[i].directory, err);
 	}
-	return fm_err_set(err, -ENOENT, "store %s: this node has none of that name", name);
+	return fm_err_set(err, -ENOENT,
+			  "store %s: this node has none of that name; fmove df lists those it has",
+			  name);
 }
 
 static int add_stores(struct fm_run *run, const struct fm_config *cfg, struct fm_err *err)
@@ -160,7 +162,10 @@ static int find_volume(struct fm_run *run, const struct fm_config *cfg, const ch
 	for (unsigned i = 0; i < cfg->volume_count; i++)
 		if (strcmp(cfg->volumes[i].name, name) == 0)
 			return find_device(run, &cfg->volumes[i], err);
-	return fm_err_set(err, -ENOENT, "volume %s: the configuration has none of that name", name);
+	return fm_err_set(err, -ENOENT,
+			  "volume %s: the configuration has none of that name; fmove nvme status "
+			  "lists those it has",
+			  name);
 }
 
 /* ---- all of it ---- */

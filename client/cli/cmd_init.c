@@ -37,7 +37,7 @@ static int ask_address(struct fm_addresses *out, struct fm_err *err)
 			out->count = 1;
 			return 0;
 		}
-		fm_say("\"%s\" is no address", line);
+		fm_say("\"%s\" is no address: one is such as 10.0.0.1", line);
 	}
 }
 

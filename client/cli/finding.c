@@ -53,7 +53,8 @@ static int list_links(enum fm_find_where where, struct fm_finding *out, struct f
 		return 0;
 	if (where == FM_FIND_ANY)
 		return fm_err_set(err, -ENODEV,
-				  "no port here is up and has an IPv6 link-local address");
+				  "no port here is up and has an IPv6 link-local address; ip -6 "
+				  "address shows them, and fmove doctor what is wrong with one");
 	return fm_err_set(err, -ENODEV,
 			  "no RDMA port here is up and has an IPv6 link-local address%s%s; "
 			  "--any-port asks on all other ports, too",

@@ -66,7 +66,8 @@ int fm_link_tree_check(const char *dir, struct fm_err *err)
 		return check_owner(dir, &st, err);
 	*(strrchr(path, '/') ? strrchr(path, '/') + 1 : path) = '\0';
 	if (fm_call(stat(path[0] ? path : ".", &st)) < 0)
-		return fail_dir(dir, -ENOENT, "the directory above it is not there", err);
+		return fail_dir(dir, -ENOENT,
+				"the directory above it is not there; mkdir -p makes it", err);
 	return 0;
 }
 

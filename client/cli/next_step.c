@@ -44,6 +44,8 @@ static bool ends_with(const char *text, const char *words)
 
 const char *fm_next_step(int code, const char *text)
 {
+	if (code == -EHOSTDOWN && (ends_with(text, " is stopping") || ends_with(text, " stops")))
+		return "; again when it runs (systemctl status fmoved there)";
 	if (!ends_with(text, fm_err_name(code)))
 		return "";
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)

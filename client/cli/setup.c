@@ -272,7 +272,9 @@ static int find_owner(const struct fm_setup *setup, struct fm_preflight_user *ow
 		return 0;
 	}
 	if (setup->user)
-		return fm_err_set(err, -ENOENT, "--user %s: no such user", setup->user);
+		return fm_err_set(err, -ENOENT,
+				  "--user %s: no such user; useradd --system makes one",
+				  setup->user);
 	if (geteuid() == 0 && is_system(dir_of(setup)) && fm_preflight_has_unit())
 		return fm_err_set(err, -ENOENT,
 				  "there is no user " FM_SERVICE_USER

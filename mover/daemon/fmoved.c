@@ -365,8 +365,9 @@ static int find_socket_group(struct fm_fmoved *fmoved, struct fm_err *err)
 	fmoved->socket_group = (gid_t)-1;
 	if (cfg->socket_group[0] && !fm_users_find_group(cfg->socket_group, &fmoved->socket_group))
 		return fm_err_set(err, -ENOENT,
-				  "node.socket_group: this machine has no group \"%s\"",
-				  cfg->socket_group);
+				  "node.socket_group: this machine has no group \"%s\"; as root: "
+				  "groupadd --system %s",
+				  cfg->socket_group, cfg->socket_group);
 	return 0;
 }
 

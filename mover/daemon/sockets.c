@@ -25,7 +25,9 @@ static int find_user(const struct fm_config_socket *cfg, struct fm_api_socket *o
 		     struct fm_err *err)
 {
 	if (!fm_users_find(cfg->user, &out->user_uid, &out->user_gid))
-		return fm_err_set(err, -ENOENT, "sockets.user: this machine has no user \"%s\"",
+		return fm_err_set(err, -ENOENT,
+				  "sockets.user: this machine has no user \"%s\"; id NAME shows "
+				  "whether it has another",
 				  cfg->user);
 	if (out->user_uid == 0)
 		return fm_err_set(err, -EPERM,
@@ -40,8 +42,10 @@ static int find_group(const struct fm_config_socket *cfg, struct fm_api_socket *
 {
 	out->gid = (gid_t)-1;
 	if (cfg->group[0] && !fm_users_find_group(cfg->group, &out->gid))
-		return fm_err_set(err, -ENOENT, "sockets.group: this machine has no group \"%s\"",
-				  cfg->group);
+		return fm_err_set(err, -ENOENT,
+				  "sockets.group: this machine has no group \"%s\"; as root: "
+				  "groupadd --system %s",
+				  cfg->group, cfg->group);
 	return 0;
 }
 

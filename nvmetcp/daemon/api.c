@@ -364,7 +364,10 @@ static int do_status(const struct order *o, struct fm_err *err)
 		return ret;
 	volumes = fm_supervisor_show(api->sup, volume);
 	if (!volumes && volume)
-		return fm_err_set(err, -ENOENT, "no volume \"%.64s\" is configured", volume);
+		return fm_err_set(err, -ENOENT,
+				  "no volume \"%.64s\" is configured; fmove nvme status lists "
+				  "those that are",
+				  volume);
 	if (volume)
 		volumes = fm_json_pack("[o]", volumes);
 	reply_done(o->client, o->id,
@@ -406,7 +409,10 @@ static int check_wish(const struct order *o, const struct wish_op *op, const cha
 	if (is_forced && !op->has_force)
 		return fm_err_set(err, -EINVAL, "%s takes no \"force\"", op->op);
 	if (fm_supervisor_progress(sup, volume, &progress, &why) < 0)
-		return fm_err_set(err, -ENOENT, "no volume \"%.64s\" is configured", volume);
+		return fm_err_set(err, -ENOENT,
+				  "no volume \"%.64s\" is configured; fmove nvme status lists "
+				  "those that are",
+				  volume);
 	if (op->want != FM_WANT_DOWN && fm_supervisor_is_closed(sup))
 		return fm_err_set(
 			err, -EBUSY,
@@ -702,7 +708,7 @@ static int do_discover(const struct order *o, struct fm_err *err)
 static int do_request(const struct order *o, struct fm_err *err)
 {
 	if (!o->client->api->sup)
-		return fm_err_set(err, -EAGAIN, "fmove-nvmed is starting");
+		return fm_err_set(err, -EAGAIN, "fmove-nvmed is starting; again in a moment");
 	if (strcmp(o->op, "ping") == 0)
 		return do_ping(o, err);
 	if (strcmp(o->op, "status") == 0)

@@ -247,8 +247,9 @@ static int start_api(struct fm_nvmed *n, struct fm_err *err)
 		group = getgrnam(cfg->socket_group);
 		if (!group)
 			return fm_err_set(err, -ENOENT,
-					  "nvme.socket_group: this machine has no group \"%s\"",
-					  cfg->socket_group);
+					  "nvme.socket_group: this machine has no group \"%s\"; "
+					  "as root: groupadd --system %s",
+					  cfg->socket_group, cfg->socket_group);
 		opts.gid = group->gr_gid;
 	}
 	/* /run is empty after a boot; without systemd nobody else makes it. */

@@ -49,8 +49,8 @@ wrong() {
 
 wrong "no argument" more
 wrong "must be error" --log-level loud
-wrong "unrecognized" --no-such
-wrong "No such file" --config none
+wrong 'not an option' --no-such
+wrong "none is not there: fmove init" --config none
 conf 99999999-2222-3333-4444-555555555555 >bad
 wrong "must be the same" --config bad --check
 printf 'node = { name = "n1"; };\nnvme = { host_nqn_file = "%s/none"; };\n' "$dir" >bad

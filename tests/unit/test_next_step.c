@@ -21,6 +21,10 @@ static void test_steps(void)
 	CU_ASSERT_PTR_NOT_NULL(
 		strstr(fm_next_step(-EIO, "n2: store s: read \"a\": Input/output error"),
 		       "of that node"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(fm_next_step(-EHOSTDOWN, "ls: n2: fmoved at n2 is stopping"),
+				      "again when it runs"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(fm_next_step(-EHOSTDOWN, "stage: a: fmoved stops"),
+				      "again when it runs"));
 }
 
 /* What says more itself, or nothing that is known, is left as it is. */
