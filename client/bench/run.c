@@ -16,6 +16,7 @@
 #include "client/bench/wire.h"
 #include "client/cli/cmd.h"
 #include "client/cli/interrupt.h"
+#include "client/cli/progress.h"
 #include "client/cli/show.h"
 #include "mover/base/err.h"
 
@@ -27,20 +28,20 @@
 static void step(void *ctx, const struct fm_bench_path *path, unsigned repeat)
 {
 	const struct fm_run *run = ctx;
-	char name[FM_BENCH_TEXT_MAX], line[FM_BENCH_TEXT_MAX];
+	char name[FM_BENCH_TEXT_MAX], line[FM_BENCH_TEXT_MAX], text[96];
 
 	if (run->is_quiet || !isatty(STDERR_FILENO))
 		return;
 	(void)fm_bench_path_name(path, name);
-	/* nobody is left to be told of an error */
-	(void)fprintf(stderr, "\r\033[K%.70s: %u of %u",
-		      fm_show(name, strlen(name), line, sizeof(line)), repeat + 1, run->repeats);
+	(void)snprintf(text, sizeof(text), "%u of %u: %.70s", repeat + 1, run->repeats,
+		       fm_show(name, strlen(name), line, sizeof(line)));
+	fm_progress_put(text);
 }
 
 static void step_end(const struct fm_run *run)
 {
 	if (!run->is_quiet && isatty(STDERR_FILENO))
-		(void)fprintf(stderr, "\r\033[K"); /* as above */
+		(void)fprintf(stderr, "\r\033[K"); /* nobody is left to be told of an error */
 }
 
 /* 0, or the error if nothing more is to be measured. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/cli/dataset_show.h"
+#include "client/cli/progress.h"
 #include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "mover/base/json.h"
@@ -152,12 +153,12 @@ static void print_sums(struct shown *s, const struct fmove_cache *cache, uint64_
 
 static void check_progress(void *ctx, uint64_t bytes, uint64_t size)
 {
-	const struct shown *s = ctx;
-	char done[FM_SHOW_MAX], all[FM_SHOW_MAX];
+	char done[FM_SHOW_MAX], all[FM_SHOW_MAX], text[64];
 
-	(void)s;
-	(void)fprintf(stderr, "\rreading %s of %s\033[K", fm_show_bytes(bytes, done),
-		      fm_show_bytes(size, all));
+	(void)ctx;
+	(void)snprintf(text, sizeof(text), "reading %s of %s", fm_show_bytes(bytes, done),
+		       fm_show_bytes(size, all));
+	fm_progress_put(text);
 }
 
 static void accepted(void *ctx, const char *job)

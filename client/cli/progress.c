@@ -26,9 +26,28 @@ int fm_progress_width(void)
 {
 	struct winsize size;
 
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < 20)
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
 		return WIDTH_STANDARD;
 	return size.ws_col;
+}
+
+size_t fm_progress_fit(const char *text, int width)
+{
+	size_t len = strlen(text), room = width > 1 ? (size_t)width - 1 : 0;
+
+	if (len <= room)
+		return len;
+	while (room > 0 && ((unsigned char)text[room] & 0xc0) == 0x80)
+		room--;
+	return room;
+}
+
+void fm_progress_put(const char *text)
+{
+	int len = (int)fm_progress_fit(text, fm_progress_width());
+
+	/* a terminal that went away is no reason to stop */
+	(void)fprintf(stderr, "\r%.*s\033[K", len, text);
 }
 
 static void rate_update(struct fm_progress *p, uint64_t bytes)
@@ -132,8 +151,7 @@ void fm_progress_show(void *ctx, const struct fmove_progress *now)
 	if (!p->is_on)
 		return;
 	fm_progress_line(p->label, now, p->rate, fm_progress_width(), line, sizeof(line));
-	/* a terminal that went away is no reason to stop */
-	(void)fprintf(stderr, "\r\033[K%s", line);
+	fm_progress_put(line);
 	p->is_shown = true;
 }
 

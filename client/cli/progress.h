@@ -7,6 +7,7 @@
 #define FM_CLIENT_PROGRESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "client/lib/fmove.h"
@@ -32,7 +33,15 @@ void fm_progress_end(struct fm_progress *p);
 /* Columns of the terminal that standard error is. */
 int fm_progress_width(void);
 
-/* The line itself, at most width columns if the label is ASCII, for a transfer at `rate`. */
+/* How many bytes of a text fit so many columns, of which the last stays free, since it makes some
+ * terminals wrap; no half of a character. */
+size_t fm_progress_fit(const char *text, int width);
+
+/* Puts a text in the place of the line that stands there, cut to that terminal: a line that wraps
+ * would stay when the next one comes. */
+void fm_progress_put(const char *text);
+
+/* The line itself, for a transfer at `rate`: the label has what the rest leaves of width. */
 void fm_progress_line(const char *label, const struct fmove_progress *now, double rate, int width,
 		      char *out, size_t cap);
 

@@ -100,7 +100,7 @@ void fm_stage_line_show(struct fm_stage_line *l, const struct fm_stage_report *r
 		return;
 	now.now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
 	fm_stage_line_text(l, &now, fm_progress_width(), text, sizeof(text));
-	(void)fprintf(stderr, "\r%s\033[K", text);
+	fm_progress_put(text);
 	l->is_shown = true;
 }
 

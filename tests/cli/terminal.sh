@@ -14,6 +14,18 @@ on_terminal() {
 	grep -q 'big -> n2:s/shown: 3,000,000 bytes' typescript || bad "no last line on a terminal"
 }
 
+# In few columns no line wraps: what has wrapped stays, and each new line adds to it.
+in_few_columns() {
+	local columns=$1 widest
+
+	script -qec "stty cols $columns; fmove put --limit 500kB/s ../big n2:s/in$columns" typescript </dev/null >/dev/null || bad "put: $(cat typescript)"
+	# Only what stands between two carriage returns: the last line of all is for a file, too.
+	widest=$(tr '\r' '\n' <typescript | sed -n 's/\x1b\[K$//p' | wc -L)
+	[ "$widest" -gt 0 ] && [ "$widest" -lt "$columns" ] || bad "$columns columns: a line has $widest: $(cat -v typescript)"
+}
+in_20() { in_few_columns 20; }
+in_5() { in_few_columns 5; }
+
 quietly() {
 	script -qec "fmove put --quiet --limit 500kB/s ../big n2:s/quiet" typescript </dev/null >/dev/null
 	same ../big "$(store 2)/quiet"
@@ -26,7 +38,7 @@ into_file() {
 	[ -s out ] && bad "standard output has: $(cat out)"
 }
 
-for story in on_terminal quietly into_file; do
+for story in on_terminal in_20 in_5 quietly into_file; do
 	aside $story
 done
 together
