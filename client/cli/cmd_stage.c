@@ -372,14 +372,17 @@ static const char *freshness(const struct fmove_dataset *d, bool is_fetched)
 }
 
 /*
- * Whether --nodes includes this node, where COMMAND would run, or links would be made. False:
- * *status is the exit status.
+ * Whether --nodes includes this node, where COMMAND would run, links would be made, or whose copy
+ * is compared. False: *status is the exit status.
  */
 static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args *args, int *status)
 {
 	char node[FM_NAME_PART_MAX + 1];
 	struct fmove_error why;
 	const char *at = s->opts.nodes, *option = fm_stage_use_option(&s->use);
+
+	if (s->opts.check == FMOVE_BY_CONTENT)	/* it is what the source is compared with */
+		option = "check content";
 
 	if ((!s->use.command && !option) || strcmp(at, "all") == 0)
 		return true;
@@ -540,11 +543,6 @@ static int check_args(struct stage *s, struct fm_args *args)
 	if (check < 0)
 		return fm_usage(args, "--check %s: not listing, none or content", s->check_text);
 	s->opts.check = (enum fmove_freshness)check;
-	if (check != FMOVE_BY_LISTING && s->opts.nodes)
-		return fm_usage(args,
-				"--check %s: with --nodes each node goes by the source's listing: "
-				"leave it out",
-				s->check_text);
 	if (s->opts.name && !s->opts.name[0])
 		return fm_usage(args, "--as: an empty name: what is the dataset called?");
 	if (s->opts.nodes && !s->opts.nodes[0])

@@ -135,6 +135,32 @@ static const char *hub_path(const struct fm_together_node *n, const struct fm_st
 }
 
 /*
+ * With --check content this node has compared its copy with the source. Another one's is as good if
+ * it has the same version: of its listing it is.
+ */
+static int check_content(struct fm_together_node *n, const struct fm_stage_result *r,
+			 char why[static UNKEPT_MAX])
+{
+	char version[FM_SHA256_HEX + 1];
+	bool is_known = r->is_here && n->path[0];
+
+	if (r->check != FM_STAGE_BY_CONTENT)
+		return 0;
+	fm_sha256_hex(r->info.version.bytes, version);
+	if (is_known && strstr(n->path, version))
+		return 0;
+	(void)snprintf(why, UNKEPT_MAX, "%s",
+		       is_known ? "its copy has other bytes than the source: fmove unstage it "
+				  "there, and stage it again"
+				: "it is there, and was not found to be what the source has: what "
+				  "is said of the node that asked says why");
+	n->state = "failed";
+	n->code = is_known ? -EBADMSG : -ECANCELED;
+	n->text = why;
+	return n->code;
+}
+
+/*
  * A node that has it, and does not keep it for the caller, or not show it in its hub, counts as one
  * that failed, this one too: it may be gone there when his job comes to it, or not be found.
  */
@@ -148,6 +174,8 @@ static void check_kept(struct fm_together_node *n, const struct fm_stage_result 
 		return;
 	if (n->is_here)
 		text = r->err.text;
+	else if (check_content(n, r, why) < 0)
+		return;
 	if (code == 0 && r->held)
 		code = fm_afar_look_at(r->held, n->name, &text);
 	if (code == 0 && r->pinned) {
@@ -182,10 +210,10 @@ static void nodes_add(struct fm_json_writer *w, const struct fm_together *t,
 		struct fm_together_node n;
 
 		fm_together_look(t, i, &n);
-		if (r && r->is_hub)
-			n.path = hub_path(&n, r);
 		if (r)
 			check_kept(&n, r, why);
+		if (r && r->is_hub)
+			n.path = hub_path(&n, r);
 		read += n.read;
 		if (n.is_wanted || n.read > 0 || (n.text[0] && n.code == 0))
 			node_add(w, &n, fm_together_count(t) - i - 1);

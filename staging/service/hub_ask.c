@@ -133,8 +133,6 @@ int fm_hub_ask(struct fm_stager *s, const struct fm_hub_ask_opts *o,
 
 	if (fm_hub_path_parse(o->path, &name) < 0)
 		return fm_err_set(err, -EINVAL, "path is not models--ORG--NAME@REVISION");
-	if (fm_stager_check_freshness(o->check, o->nodes, err) < 0)
-		return err->code;
 	h = FM_FAULT("hub.ask") ? NULL : calloc(1, sizeof(*h));
 	if (h && o->nodes && o->nodes[0])
 		h->nodes = strdup(o->nodes);

@@ -673,6 +673,12 @@ static void log_other_job(struct fm_stage_ask *a, const char *job)
 		   "%s: what job %s brings is waited for", a->name, job);
 }
 
+/* What is here is taken for the source, which was not listed. */
+static bool is_unlisted(const struct fm_stage_ask *a)
+{
+	return a->result.check == FM_STAGE_BY_SEAL || a->result.check == FM_STAGE_UNASKED;
+}
+
 /*
  * Joins the run of this listing with other nodes. There is one only if other nodes are asked for,
  * have begun one, or may have begun one.
@@ -685,6 +691,7 @@ static int join_together(struct fm_stage_ask *a, const struct fm_cache_key *key,
 						   .name = a->name,
 						   .shared = a->shared, .is_hub = a->is_hub,
 						   .peer = a->peer[0] ? a->peer : NULL,
+						   .is_unlisted = is_unlisted(a),
 						   .uid = a->uid, .gid = a->gid };
 	int ret;
 
@@ -707,6 +714,64 @@ static bool is_for_us(const struct fm_stage_ask *a)
 }
 
 static void list_source(struct fm_stage_ask *a);
+
+static void list_after_all(struct fm_stage_ask *a)
+{
+	bool was_looked_at = a->result.check == FM_STAGE_BY_SEAL;
+	struct fm_err err;
+
+	a->result.check = FM_STAGE_BY_LISTING;
+	a->id = 0;
+	if (was_looked_at)
+		list_source(a);
+	else if (look(a, &err) < 0)
+		fail_ask(a, &err);
+}
+
+/* ---- what a run is of, and the source is not, or does not say ---- */
+
+static bool is_usable(const struct fm_stage_ask *a, const struct fm_cache_info *info,
+		      const char *source);
+
+/* Finds what the run is of among what is here, into a->id; 0: it is not, or not this user's. */
+static void find_named(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	uint64_t id = fm_cache_find_listing(a->s->cache, fm_together_key(a->together));
+	char source[FM_CACHE_SOURCE_MAX + 1];
+	struct fm_cache_info info;
+	struct fm_err err;	/* then it is as if it were not here */
+
+	source_of(a, source);
+	if (id && fm_cache_look(a->s->cache, id, &info) && is_usable(a, &info, source) &&
+	    fm_stage_reread_totals(a->s->cache, id, &a->totals, &err) == 0)
+		a->id = id;
+}
+
+static void found_named(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	const struct fm_err why = a->result.err;
+
+	if (a->id) {
+		fm_err_clear(&a->result.err);
+		a->result.check = FM_STAGE_UNASKED;
+		find_or_fetch(a);
+	} else if (why.code == -ESTALE || !try_again(a, why.code)) {
+		fail_listing(a, &why);
+	}
+}
+
+/*
+ * The source cannot be asked, or is another one by now. Who asked this node knows what he wants: by
+ * --check none, or by a listing before that. The user's copy of it that is here is the answer.
+ */
+static void use_named(struct fm_stage_ask *a, const struct fm_err *why)
+{
+	a->result.err = *why;
+	a->id = 0;
+	submit(a, find_named, found_named);
+}
 
 static void find_or_fetch(struct fm_stage_ask *a)
 {
@@ -737,13 +802,16 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	}
 	id = fm_cache_find_listing(a->s->cache, &key);
 	is_ready = id && fm_cache_look(a->s->cache, id, &info) && info.state == FM_CACHE_READY;
-	if (!is_ready && a->result.check == FM_STAGE_BY_SEAL) {	/* it has just gone */
-		a->result.check = FM_STAGE_BY_LISTING;
-		list_source(a);
+	if (!is_ready && is_unlisted(a)) {	/* it has just gone */
+		list_after_all(a);
 		return;
 	}
 	if (a->is_invited)
 		ret = fm_together_listed(a->together, &key, dup_draft(a), &err);
+	if (ret == -ESTALE) {
+		use_named(a, &err);
+		return;
+	}
 	if (ret == 0 && (a->nodes || !is_ready))
 		ret = join_together(a, &key, &err);
 	if (ret < 0) {
@@ -814,6 +882,15 @@ static void take_listing(struct fm_stage_ask *a)
 	find_or_fetch(a);
 }
 
+static void fail_reread(struct fm_stage_ask *a)
+{
+	const struct fm_err why = a->result.err;
+
+	if (a->result.was_ready)
+		fm_together_found(a->together);
+	end_here(a, &why);
+}
+
 static void list_done(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
@@ -829,6 +906,8 @@ static void list_done(struct fm_work *work)
 		take(a, a->id);
 	else if (a->result.err.code == 0)
 		take_listing(a);
+	else if (a->is_reread && a->nodes)	/* the others are still waited for */
+		fail_reread(a);
 	else if (!try_again(a, a->result.err.code))
 		fail_listing(a, &a->result.err);
 }
@@ -1085,6 +1164,10 @@ static void unreachable(struct fm_work *work)
 
 static void fail_look(struct fm_stage_ask *a, const struct fm_err *why)
 {
+	if (a->is_invited && fm_api_exit(why->code) == FM_EXIT_UNREACHABLE && !a->s->is_stopping) {
+		use_named(a, why);
+		return;
+	}
 	if (try_again(a, why->code))
 		return;
 	a->result.err = *why;
@@ -1132,7 +1215,7 @@ static bool is_for_others(const struct fm_stage_ask *a)
 }
 
 /* The listing of what is here is that of its manifest. */
-static void find_sealed(struct fm_work *work)
+static void find_listed(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 	struct fm_err err;	/* then the source is listed */
@@ -1141,6 +1224,17 @@ static void find_sealed(struct fm_work *work)
 	if (a->id && is_for_others(a) &&
 	    fm_stage_reread_totals(a->s->cache, a->id, &a->totals, &err) < 0)
 		a->id = 0;
+}
+
+/* What was found here is the answer, for other nodes, too. */
+static void take_found(struct fm_stage_ask *a)
+{
+	if (is_for_others(a)) {
+		find_or_fetch(a);
+		return;
+	}
+	a->result.was_ready = true;
+	take(a, a->id);
 }
 
 /* A READY dataset of a sealed volume's path; its seal is part of the source's name. */
@@ -1153,12 +1247,7 @@ static void found_sealed(struct fm_work *work)
 		return;
 	}
 	a->result.check = FM_STAGE_BY_SEAL;
-	if (is_for_others(a)) {
-		find_or_fetch(a);
-		return;
-	}
-	a->result.was_ready = true;
-	take(a, a->id);
+	take_found(a);
 }
 
 /*
@@ -1176,7 +1265,7 @@ static void take_look(struct fm_stage_ask *a, const struct fm_request_result *re
 		list_source(a);
 		return;
 	}
-	submit(a, find_sealed, found_sealed);
+	submit(a, find_listed, found_sealed);
 }
 
 static void looked(void *ctx, const struct fm_request_result *result)
@@ -1226,9 +1315,8 @@ static void found_here(struct fm_work *work)
 	struct fm_err err;
 
 	if (a->id) {
-		a->result.was_ready = true;
 		a->result.check = FM_STAGE_UNASKED;
-		take(a, a->id);
+		take_found(a);
 	} else if (look(a, &err) < 0) {
 		fail_ask(a, &err);
 	}
@@ -1245,7 +1333,7 @@ static int trust(struct fm_stage_ask *a)
 		take_shared(a, own->store->shared);
 		fm_engine_store_put(own);
 	}
-	submit(a, find_here, found_here);
+	submit(a, find_listed, found_here);
 	return 0;
 }
 
@@ -1300,12 +1388,21 @@ static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_r
 	return a;
 }
 
-int fm_stager_check_freshness(enum fm_stage_freshness check, const char *nodes, struct fm_err *err)
+/* Of several nodes this one compares its copy with the source, and the others' with its copy. */
+static int check_nodes(const struct fm_stager *s, const struct fm_stage_request *r, uint64_t *nodes,
+		       struct fm_err *err)
 {
-	if (!nodes || !nodes[0] || check == FM_STAGE_BY_LISTING)
-		return 0;
-	return fm_err_set(err, -EINVAL,
-			  "check: with nodes a source is compared by its listing: leave it out");
+	int ret = fm_togethers_may(s->togethers, r->node, err);
+
+	if (ret == 0)
+		ret = fm_togethers_nodes(s->togethers, r->nodes, nodes, err);
+	if (ret == 0 && r->check == FM_STAGE_BY_CONTENT &&
+	    !fm_togethers_has_self(s->togethers, *nodes))
+		ret = fm_err_set(err, -EINVAL,
+				 "check: %s reads the source again, and compares it with its own "
+				 "copy: it must be one of the nodes",
+				 s->o.node);
+	return ret;
 }
 
 static struct fm_share_id asker_of(const struct fm_stage_request *r)
@@ -1326,19 +1423,14 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 		ret = fm_err_set(err, -ENAMETOOLONG, "the path has more than %d bytes",
 				 FM_PATH_LEN_MAX);
 	if (ret == 0)
-		ret = fm_stager_check_freshness(r->check, r->nodes, err);
-	if (ret == 0)
 		ret = fm_share_take(&s->places, asker_of(r), 1, &place, err);
 	if (ret < 0)
 		return ret;
-	if (r->nodes && r->nodes[0]) {
-		ret = fm_togethers_may(s->togethers, r->node, err);
-		if (ret == 0)
-			ret = fm_togethers_nodes(s->togethers, r->nodes, &nodes, err);
-		if (ret < 0) {
-			fm_share_give_all(&place);
-			return ret;
-		}
+	if (r->nodes && r->nodes[0])
+		ret = check_nodes(s, r, &nodes, err);
+	if (ret < 0) {
+		fm_share_give_all(&place);
+		return ret;
 	}
 	a = new_ask(s, r);
 	if (!a) {

@@ -165,12 +165,6 @@ struct fm_stage_result {
 
 struct fm_stage_ask;
 
-/*
- * -EINVAL: not with nodes. A copy that is here already, unasked or read again, is this node's
- * answer alone: no run would be there that the request could wait for.
- */
-int fm_stager_check_freshness(enum fm_stage_freshness check, const char *nodes, struct fm_err *err);
-
 /* done(ctx, ...) once, unless an error is returned; ctx NULL: to nobody. */
 int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 		  void (*done)(void *ctx, const struct fm_stage_result *result), void *ctx,

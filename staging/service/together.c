@@ -678,11 +678,16 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 	}
 	take_draft(t, draft);
 	if (!t->core && !t->is_looking && !t->is_anew) {
-		t->is_listed = a.source == t->self;
+		t->is_listed = a.source == t->self && !source->is_unlisted;
 		fm_together_look_here(t, NULL);
 	}
 	*out = t;
 	return 0;
+}
+
+const struct fm_cache_key *fm_together_key(const struct fm_together *t)
+{
+	return &t->key;
 }
 
 int fm_together_listed(struct fm_together *t, const struct fm_cache_key *key, int draft,

@@ -54,6 +54,7 @@ struct fm_together_source {
 	const char *node, *store, *path, *name;
 	const char *shared;		/* the ID by which other nodes have its store; "": none */
 	bool is_hub;			/* path is a commit of a hub's repository */
+	bool is_unlisted;		/* what is here is taken for it: it may be another by now */
 	const char *peer;		/* who asked this node; NULL: that user, here */
 	/* an id of a job, under which it is logged here, and on the other nodes if they log it
 	 * under none yet */
@@ -108,6 +109,7 @@ int fm_togethers_may(const struct fm_togethers *all, const char *source, struct 
 int fm_togethers_nodes(const struct fm_togethers *all, const char *list, uint64_t *out,
 		       struct fm_err *err);
 bool fm_togethers_has_self(const struct fm_togethers *all, uint64_t nodes);
+const struct fm_cache_key *fm_together_key(const struct fm_together *t);
 
 struct fm_together *fm_together_find(struct fm_togethers *all, const struct fm_cache_key *key);
 

@@ -1098,6 +1098,12 @@ static int open_source(struct fm_together *t)
 	return ret < 0 ? ret : t->root < 0 ? t->root : 0;
 }
 
+/* Whether that is said of a source which is another one by now, or is gone. */
+static bool is_another(int code)
+{
+	return code == -ESTALE || code == -ENOENT || code == -ENOTDIR;
+}
+
 /*
  * This node does not read its shared store, because of an error. Other nodes read it, so nothing
  * ends; the error is noted.
@@ -1106,7 +1112,7 @@ static void do_without(struct fm_together *t, int code)
 {
 	const char *self = t->all->o.node;
 
-	if (code == -ESTALE || code == -ENOENT || code == -ENOTDIR)
+	if (is_another(code))
 		(void)fm_err_set(&t->note, code,
 				 "%s sees something else in %.200s than %s does, and reads none of "
 				 "it: its store \"%s\" is stale, or is not what is shared",
@@ -1129,7 +1135,10 @@ static void look_run(struct fm_work *work)
 	if (id && fm_cache_look(c, id, &info) && info.state == FM_CACHE_READY)
 		t->is_ready = open_ready(t, id) == 0;
 	ret = t->store ? open_source(t) : 0;
-	if (ret < 0 && t->about.shared[0]) {
+	if (t->is_ready && !t->about.shared[0] && is_another(ret)) {
+		fm_err_clear(&t->work_err);	/* what is here was asked for */
+		ret = 0;
+	} else if (ret < 0 && t->about.shared[0]) {
 		do_without(t, ret);
 		ret = 0;
 	}

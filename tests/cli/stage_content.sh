@@ -106,9 +106,8 @@ case $? in
 *)	bad "half: $(cat err)" ;;
 esac
 
-# The listing and nothing says so; several nodes go by the listing.
+# Nothing else says so.
 no 2 'not listing, none or content' stage --check all n2:s/set2
-no 2 'check content: with --nodes' stage --check content --nodes all n2:s/set2
 
 # A source that cannot be read whole is no source, and the copy stays.
 if [ "$(id -u)" -eq 0 ]; then
