@@ -127,16 +127,32 @@ save_here() {
 	! kernel_trouble console.0 || return
 	answer 0 '"return": {}' && ask 0 stop && ask 0 migrate-set-parameters '"max-bandwidth": 10000000000' &&
 		ask 0 migrate-set-capabilities '"capabilities": [{"capability": "events", "state": true}]' &&
-		ask 0 migrate '"uri": "exec:cat > state && : > whole"' && answer 0 '"status": "completed"' || return
+		ask 0 migrate '"uri": "exec:cat > state && : > whole; : > ended"' && answer 0 '"status": "completed"' || return
 	echo '{"execute": "quit"}' >&"${monitors[0]}"
-	wait "${pids[0]}" || true
+	until ! is_alive 0; do
+		((SECONDS < deadline)) || return
+		sleep 0.2
+	done
 	keep_state
 }
 
-# QEMU says that it is through whether or not the disk had room for what it wrote. What is in the cache under its final name is whole, also after
-# this machine's power was cut.
+# QEMU says that it is through whether or not the disk had room for what it wrote, and while the command that writes still does: `ended` comes at
+# that one's end. What is in the cache under its final name is whole, also after this machine's power was cut. Until the caller's `deadline`: a
+# disk that does not answer is not waited for, and may still bring a file called .new, which nobody reads.
 keep_state() {
-	[ -e whole ] && [ -s state ] && mv state "$saved.new" && sync "$saved.new" && mv "$saved.new" "$saved" && return
+	local pid
+
+	until [ -e ended ]; do
+		((SECONDS < deadline)) || { say "the guest was not written within $SAVE_S s"; return 1; }
+		sleep 0.2
+	done
+	{ [ -e whole ] && [ -s state ] && mv state "$saved.new" && sync "$saved.new"; } &
+	pid=$!
+	while kill -0 "$pid" 2> /dev/null; do
+		((SECONDS < deadline)) || { say "the disk of $cache_dir did not take the guest within $SAVE_S s"; return 1; }
+		sleep 0.2
+	done
+	wait "$pid" && mv "$saved.new" "$saved" && return
 	rm -f "$saved.new"
 	return 1
 }
