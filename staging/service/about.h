@@ -8,7 +8,8 @@
  *        the request is for)   60 8 wanted (nodes that requests made at the sender name)   68 8
  *        may_read (nodes that may have bytes of it, as far as the sender knows: together.h)   76 1
  *        flags (1 is_in, 2 is_hub, 4 is_file)   77 1 source (which node)   78 2 count   80 8 job
- *        (a-z, 2-7)   then strings: store, path, name, shared; then the names of the nodes, sorted
+ *        (a-z, 2-7; all z: none)   then strings: store, path, name, shared; then the names of the
+ *        nodes, sorted
  * IS:    0 1 place (enum fm_run_place)   1 4 code (0, or an errno)   5 8 done   13 8 read (bytes,
  *        of the source)   21 1 is_over (the sender has left the run)   22 - strings: path (of
  *        what is READY), text (why not)
@@ -26,10 +27,13 @@
 #include "staging/manifest.h"
 #include "staging/run/message.h"
 
-/* Which nodes stage which dataset. Nodes with equal values are in one run. */
-/* As the job: no name, of which the sender knows that it counts. It comes behind all others. */
+/*
+ * As the job: the sender knows no name that counts, or not yet: only those count that are of a node
+ * which may take part (together.h). It comes behind all others.
+ */
 #define FM_STAGE_NO_JOB "zzzzzzzz"
 
+/* Which nodes stage which dataset. Nodes with equal values are in one run. */
 struct fm_stage_about {
 	uint8_t listing[FM_SHA256_LEN];
 	uint64_t entries;
