@@ -197,7 +197,20 @@ static int copy_past_memory(struct move *m, const struct fm_tree_large *f, int t
 
 /* ---- a large file that a caller serves: it is open in his holder only ---- */
 
-/* The bytes of one, also of its holes: nobody here can look for these. */
+/* Nobody here can look for his holes: what has only zeros is one in the copy. */
+static int write_served(int to, const uint8_t *bytes, size_t len, uint64_t at)
+{
+	int ret = 0;
+
+	for (size_t done = 0, n; ret == 0 && done < len; done += n) {
+		n = len - done < FM_STAGE_GRANULE ? len - done : FM_STAGE_GRANULE;
+		if (!fm_stage_is_zero(bytes + done, n))
+			ret = fm_call_write_all(to, bytes + done, n, at + done);
+	}
+	return ret;
+}
+
+/* The bytes of one, also of its holes. */
 static int copy_served_data(struct move *m, const struct fm_tree_large *f, int to,
 			    struct fm_err *err)
 {
@@ -216,7 +229,7 @@ static int copy_served_data(struct move *m, const struct fm_tree_large *f, int t
 			return fail_file(f, (int)n, "read", err);
 		if ((size_t)n < len)
 			return fail_changed(f, err);
-		ret = fm_call_write_all(to, bytes, len, at);
+		ret = write_served(to, bytes, len, at);
 		if (ret == 0)
 			ret = write_behind(m, to, (off_t)at, (off_t)len);
 		if (ret < 0)

@@ -101,6 +101,16 @@ for user in $a $b; do
 	diff -r "home$user/hub/models--me--m/snapshots/$one" "$(home $user)/hub/models--me--m/snapshots/$one" || bad "after a start: of $user"
 done
 
+# What has only zeros in his file is a hole of the copy.
+has home$a/hub holes "$one" holes
+truncate -s 20000000 sparse
+echo tail >>sparse
+sum=$(sha256sum <sparse) sum=${sum%% *}
+mv sparse "home$a/hub/models--me--holes/blobs/$sum"
+ln -s "../../blobs/$sum" "home$a/hub/models--me--holes/snapshots/$one/sparse"
+chown -R $a:$a home$a
+ok as $a fmove stage hf:me/holes -- sh -c 'cmp "$1" "$FMOVE_STAGED/sparse" && [ "$(stat -Lc %b "$FMOVE_STAGED/sparse")" -lt 1000 ]' - "home$a/hub/models--me--holes/blobs/$sum"
+
 # The second time nothing comes. A check is his; a damaged chunk has no source.
 ok as $a fmove stage hf:me/m -- true
 grep -q 'here and unchanged' err || bad "the second time: $(cat err)"
