@@ -94,6 +94,13 @@ diff -r "$from/$old/snapshots/$two" tree || bad "the tree of links differs"
 # A tag, a reference with a slash, a commit.
 [ "$(fmove stage hf:models/org/old@v1.0 2>err)" = "$hub/$old/snapshots/$one" ] || bad "a tag: $(cat err)"
 [ "$(fmove stage hf:org/old@pr/1 2>err)" = "$hub/$old/snapshots/$one" ] || bad "a pull request: $(cat err)"
+if command -v python3 >/dev/null; then	# the package for Python
+	PYTHONPATH=$FM_SOURCE/client/python python3 -c 'import fmove; fm = fmove.connect(); print(*map(fm.stage, ["hf:org/old", "hf:models/org/old@v1.0"]))' >out 2>err
+	[ "$(<out)" = "$path $hub/$old/snapshots/$one" ] || bad "Python: $(cat out err)"
+	no 1 'NotFound: no hub cache.*spaces--org--none@x' env PYTHONPATH="$FM_SOURCE/client/python" python3 -c 'import sys, fmove
+try: fmove.connect().stage("hf:spaces/org/none@x")
+except FileNotFoundError as why: sys.exit(f"{type(why).__name__}: {why}")'
+fi
 [ "$(cat "$hub/$old/refs/v1.0")$(cat "$hub/$old/refs/pr/1")" = "$one$one" ] || bad "refs"
 [ "$(fmove stage "hf:org/old@$one" 2>err)" = "$hub/$old/snapshots/$one" ] || bad "a commit: $(cat err)"
 diff -r "$from/$old/snapshots/$one" "$hub/$old/snapshots/$one" || bad "the tagged snapshot differs"

@@ -110,6 +110,8 @@ mv sparse "home$a/hub/models--me--holes/blobs/$sum"
 ln -s "../../blobs/$sum" "home$a/hub/models--me--holes/snapshots/$one/sparse"
 chown -R $a:$a home$a
 ok as $a fmove stage hf:me/holes -- sh -c 'cmp "$1" "$FMOVE_STAGED/sparse" && [ "$(stat -Lc %b "$FMOVE_STAGED/sparse")" -lt 1000 ]' - "home$a/hub/models--me--holes/blobs/$sum"
+await as $a fmove unstage models--me--holes || bad "what has holes stays: $(cat out err)"
+rm -r "home$a/hub/models--me--holes"
 
 # The second time nothing comes. A check is his; a damaged chunk has no source.
 ok as $a fmove stage hf:me/m -- true

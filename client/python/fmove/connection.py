@@ -21,7 +21,7 @@ from .buffer import Buffer
 from .errors import FmoveError, error
 from .group import COMMIT_S, Group, check_latest, new_id
 from .link import ANSWER_S, SOCKET, Event, Link, Request, close_after_fork
-from .names import Name, from_json, parse, to_json
+from .names import HUB, Name, from_json, hub_fields, parse, to_json
 from .owned import memory_file, owned
 from .results import (
     Entry,
@@ -379,10 +379,13 @@ class Connection:
         progress: Optional[OnProgress] = None,
     ) -> str:
         """The path of a copy on this node's disk, of this very content. It stays as long as this
-        process lives, and pinned ones until they are unpinned. called: else as the path's last
+        process lives, and pinned ones until they are unpinned. hf:ORG/NAME[@REVISION] is the
+        snapshot of a repository in the hub cache of any node. called: else as the path's last
         part. live: also of a volume that another node has mounted read-write. What ends the waiting
         does not end the fetch."""
-        fields: Dict[str, Any] = {**parse(name).fields(), "pid": os.getpid()}
+        is_hub = isinstance(name, str) and name.startswith(HUB)
+        of = hub_fields(str(name)) if is_hub else parse(name).fields()
+        fields: Dict[str, Any] = {**of, "pid": os.getpid()}
         if called is not None:
             fields["name"] = called
         if pin:
@@ -391,7 +394,7 @@ class Connection:
             fields["force"] = True
         if progress:
             fields["progress_ms"] = PROGRESS_MS
-        request = self.ask("stage", fields)
+        request = self.ask("stage_hub" if is_hub else "stage", fields)
         request.silence_s = None
         return str(request.wait(_teller(progress))["path"])
 

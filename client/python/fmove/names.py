@@ -11,6 +11,8 @@ from typing import Any, Dict, NamedTuple, Union
 from .errors import error
 
 SCHEME = "fmove://"
+HUB = "hf:"
+HUB_KINDS = ("models", "datasets", "spaces")
 JsonName = Union[str, Dict[str, str]]
 
 
@@ -64,6 +66,16 @@ def parse(text: Union[str, Name]) -> Name:
     if not node or not store or "/" in node:
         raise error(errno.EINVAL, f"{text!r} is not NODE:STORE/PATH", exit=2)
     return Name(node, store, path.strip("/"))
+
+
+def hub_fields(text: str) -> Dict[str, Any]:
+    """The keys of a request for hf:[datasets/ or spaces/]ORG/NAME[@REVISION]. The daemon looks at
+    the rest of it."""
+    repository, _, revision = text[len(HUB) :].partition("@")
+    kind, slash, rest = repository.partition("/")
+    if kind not in HUB_KINDS or not slash:
+        kind, rest = HUB_KINDS[0], repository
+    return {"path": f"{kind}--{rest.replace('/', '--')}@{revision or 'main'}"}
 
 
 def to_json(path: Union[str, bytes]) -> JsonName:
