@@ -14,7 +14,7 @@
 # shellcheck source=tests/lab/orders.sh
 . "$LAB_TOP/tests/lab/orders.sh"
 
-MIB=16
+MIB=4
 D=/run/node
 kinds=(put get tree stdin from_pipe into_pipe)
 hows=(carrier address_here address_there lost_there lost_back lost_both)
@@ -88,7 +88,7 @@ make_sources() {
 }
 
 start_transfer() {
-	local with=(-q --transport rdma --limit 2MB/s)
+	local with=(-q --transport rdma --limit 500kB/s)
 
 	check peer rm -rf $D/s/new
 	rm -rf $D/back
@@ -188,7 +188,8 @@ need_module sch_netem
 for wire in 0 1; do
 	rxe_up "rxe$wire" "wire$wire"
 done
-node_extra='memory = { arena = "64MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; };'
+# Chunks and slabs are as much smaller as the file, so that there are as many of them as of a large one.
+node_extra='memory = { arena = "16MiB"; slab = "1MiB"; total = "256MiB"; }; mover = { chunk = "64KiB"; };'
 check node_guest $D
 check node_wait $D rdma 2 2
 sync_point connected

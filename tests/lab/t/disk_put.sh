@@ -10,7 +10,7 @@
 # shellcheck source=tests/nodes.sh
 . "$LAB_TOP/tests/nodes.sh"
 
-SIZE=$(((24 << 20) + 13))
+SIZE=$(((8 << 20) + 13))
 D=/run/disk_put
 
 fmn() {

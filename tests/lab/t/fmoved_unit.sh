@@ -21,7 +21,7 @@ ADDR=10.1.1.1			# not loopback, where TCP is plain
 SRC=/srv/src
 UNIT=fmoved.service
 DROP_IN=/etc/systemd/system/$UNIT.d
-BYTES=$((8 << 20))
+BYTES=$((2 << 20))
 LIMITS='memory = { arena = "32MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; io = "io_uring"; };'
 
 # --- before systemd -------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 # shellcheck source=tests/nodes.sh
 . "$LAB_TOP/tests/nodes.sh"
 
-MIB=24
+MIB=6
 D=/run/node
 
 fmn() {
@@ -64,7 +64,7 @@ cut_one() {
 	until [ -n "$pid" ] && kill -0 $pid 2> /dev/null; do
 		check node_wait $D rdma 2 2
 		before=$(sent_over 1)
-		fmn put --quiet --force --json --transport rdma --limit 4MB/s $D/src n2:s/cut > $D/result &
+		fmn put --quiet --force --json --transport rdma --limit 1MB/s $D/src n2:s/cut > $D/result &
 		pid=$!
 		wait_for more_than "$before"
 	done
@@ -93,7 +93,8 @@ for wire in 0 1; do
 	rxe_up "rxe$wire" "wire$wire"
 done
 node_peer_extra='bench = true; '
-node_extra='memory = { arena = "64MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; rdma_conns = 2; };'
+# Chunks and slabs are as much smaller as the file, so that there are as many of them as of a large one.
+node_extra='memory = { arena = "16MiB"; slab = "1MiB"; total = "256MiB"; }; mover = { chunk = "64KiB"; rdma_conns = 2; };'
 check node_guest $D
 check node_wait $D rdma 2 2
 sync_point connected

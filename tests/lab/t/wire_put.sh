@@ -10,7 +10,7 @@
 # shellcheck source=tests/nodes.sh
 . "$LAB_TOP/tests/nodes.sh"
 
-MIB=16
+MIB=4
 D=/run/node
 
 fmn() {
@@ -92,7 +92,7 @@ kill_receiver() {
 		kill -KILL "$(cat $D/pid)"
 		[ ! -e $D/s/killed ] || fail "a partial file has the final name"
 	else
-		fmn put --quiet --limit 1MB/s $D/src n2:s/killed > /dev/null 2> $D/err || status=$?
+		fmn put --quiet --limit 256kB/s $D/src n2:s/killed > /dev/null 2> $D/err || status=$?
 		say "the receiver was killed: $(cat $D/err)"
 		[ $status = 4 ] || fail "exit status $status, not 4"
 		[ "$(wc -l < $D/err)" = 1 ] || fail "not one line"
@@ -176,7 +176,8 @@ for wire in 0 1; do
 	rxe_up "rxe$wire" "wire$wire"
 done
 mark
-node_extra='memory = { arena = "32MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; };'
+# Chunks and slabs are as much smaller as the file, so that there are as many of them as of a large one.
+node_extra='memory = { arena = "16MiB"; slab = "1MiB"; total = "256MiB"; }; mover = { chunk = "64KiB"; };'
 check node_guest $D
 check node_wait $D rdma 2 2
 sync_point connected
