@@ -1078,7 +1078,7 @@ static void settle_id(struct fm_together *t)
 		fm_queue_make_id(t->all->o.queue, made);
 		rename_run(t, made, t->self);
 	}
-	if (t->is_id_good && !was_good)
+	if (t->is_id_good && !was_good && t->said_to)	/* else it is still to be said */
 		say_about_to_all(t);
 }
 
