@@ -99,8 +99,8 @@ void fm_stage_line_show(struct fm_stage_line *l, const struct fm_stage_report *r
 	if (!isatty(STDERR_FILENO))
 		return;
 	now.now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
-	fm_stage_line_text(l, &now, fm_progress_width(), text, sizeof(text));
-	fm_progress_put(text);
+	fm_stage_line_text(l, &now, (int)sizeof(text), text, sizeof(text));
+	fm_progress_put(text);	/* which leaves no half of a character */
 	l->is_shown = true;
 }
 
