@@ -11,6 +11,7 @@
 
 #include "client/cli/glob.h"
 #include "client/cli/interrupt.h"
+#include "client/cli/next_step.h"
 #include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "client/cli/turn.h"
@@ -39,9 +40,12 @@ int fm_ask_fail_literal(const char *verb, const char *name, struct fmove_error *
 
 void fm_ask_error_json(struct fm_json_writer *w, const struct fmove_error *why)
 {
+	char text[2 * FMOVE_TEXT_MAX];
+
+	(void)snprintf(text, sizeof(text), "%s%s", why->text, fm_next_step(why->code, why->text));
 	fm_jw_object(w, "error");
 	fm_jw_text(w, "code", fm_api_errno_name(why->code));
-	fm_jw_text(w, "text", why->text);
+	fm_jw_text(w, "text", text);
 	fm_jw_object_end(w);
 }
 

@@ -81,6 +81,8 @@ no 2 'is in another store' fmove mv n2:s/a n2:t/a
 no 2 'whole store' fmove mv n2:s/ n2:s/x
 no 2 'NODE:STORE/PATH' fmove mv n2:s/a b
 no 1 'begins with' fmove mv n2:s/a n2:s/.fmove.x
+fmove mv --json n2:s/none n2:s/x >out 2>err
+grep -q 'no such file or directory; fmove ls shows what is in the store"}}$' out || bad "--json says no next step: $(cat out)"
 fmove mv --json n2:s/a n2:s/g >out 2>err
 grep -q '^{"name":"n2:s/a","to":"n2:s/g","exit":6,"error":{"code":"EEXIST",' out || bad "--json of a refusal: $(cat out)"
 same f "$s/a"
