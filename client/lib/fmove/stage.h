@@ -103,7 +103,8 @@ struct fmove_stage_options {
 	/* it stays as long as this process of ours lives, on each of nodes; 0: for the grace */
 	pid_t pid;
 	bool is_pinned;			/* it stays until it is unpinned, on each of nodes */
-	/* that is wanted; of a hub not FMOVE_UNASKED; with nodes FMOVE_BY_LISTING */
+	/* that is wanted; of a hub not FMOVE_UNASKED; FMOVE_BY_CONTENT only if this node is one of
+	 * nodes */
 	enum fmove_freshness check;
 	void (*progress)(void *ctx, const char *phase, uint64_t bytes, uint64_t size);
 	void *ctx;
