@@ -14,7 +14,7 @@
 . "$LAB_TOP/tests/fault/expect.sh"
 
 DISK_HANG_S=$([ -n "$LAB_ROUNDS" ] && echo 30 || echo 12)
-MIB=8
+MIB=4
 D=/run/disk_faults
 cases=0
 
@@ -88,7 +88,7 @@ fault() {
 
 	where="$fs, $1"
 	cases=$((cases + 1))
-	for rate in 3072 1024 300; do
+	for rate in 1536 512 150; do
 		begin $rate
 		$broke
 		ended "$pattern"
@@ -205,7 +205,7 @@ no_space() {
 }
 
 no_space_at_all() {
-	fill_disk $((3 << 20))
+	fill_disk $(((MIB << 20) / 8 * 3))
 	fault "no space from the beginning" "[Nn]o space" must true empty_disk
 }
 
@@ -215,7 +215,7 @@ over_quota() {
 	chgrp 5000 /mnt/dest/s
 	chmod g+s /mnt/dest/s
 	rm /mnt/dest/s/x
-	set_quota $((MIB + 4))m
+	set_quota $((MIB / 2 * 3))m
 	fmn put --quiet /mnt/source/old n2:d/x || fail "the old version, within the quota"
 	fault "over quota" "quota" must true "set_quota 0"
 }
@@ -286,7 +286,7 @@ lose_sync() {
 
 	where="$fs, a sync that fails once, of $1"
 	cases=$((cases + 1))
-	for rate in 1024 300 100; do
+	for rate in 512 150 50; do
 		echo "--- $where"
 		fmn put -r --replace --quiet --limit ${rate}KiB/s "$1" n2:b/$2 > $D/out 2> $D/err &
 		pid=$!
@@ -336,7 +336,7 @@ bit_rot() {
 	where="$fs, a bit flipped on the disk"
 	cases=$((cases + 1))
 	check fmn verify --quiet n2:d/x
-	flip_on_disk /mnt/dest/s/x $((5 << 20))
+	flip_on_disk /mnt/dest/s/x $((5 << 19))
 	echo 3 > /proc/sys/vm/drop_caches
 	verify_finds corrupt
 	dm_swap dest "$(broken /dev/lab/disk1 reads)"
