@@ -36,7 +36,8 @@ struct fm_worker {
 	/* is_shared: threads, by whose work they do ... */
 	struct fm_share busy;
 	struct fm_share awaiting;	/* ... which has may_await ... */
-	struct fm_share callers;	/* ... and awaits_caller, too */
+	struct fm_share lasting;	/* ... and takes long ... */
+	struct fm_share callers;	/* ... or awaits_caller */
 	struct fm_list running;		/* all that work */
 	/* of users of peers, the last ones; who has most makes room */
 	struct turn turns[TURNS_MAX];
@@ -112,40 +113,90 @@ static unsigned await_most(const struct fm_worker *worker)
 	return worker->threads > part ? worker->threads - part : part;
 }
 
-/* ... and so many of these with callers of this node: any user can hang as he likes. */
-static unsigned callers_most(const struct fm_worker *worker)
+/* ... and so many of these with callers of this node, any of whom can hang as he likes, or with
+ * what takes long. */
+static unsigned half_most(const struct fm_worker *worker)
 {
 	unsigned half = await_most(worker) / 2;
 
 	return half > 0 ? half : 1;
 }
 
+/* ... and with both: the rest is for brief calls. */
+static unsigned both_most(const struct fm_worker *worker)
+{
+	return await_most(worker) - await_most(worker) / AWAIT_PART;
+}
+
+static bool is_roots(const struct fm_work *work)
+{
+	return !work->who.name && work->who.uid == 0;
+}
+
+static bool has_same_owner(const struct fm_work *a, const struct fm_work *b)
+{
+	return a->who.name || b->who.name ? is_of_same_peer(a, b) : a->who.uid == b->who.uid;
+}
+
+/* Threads with what may wait for the same thing as some work. */
+struct with_same {
+	unsigned all, lasting;
+	unsigned alike, own;		/* as long as that work; and of its owner */
+};
+
+static struct with_same count_same(const struct fm_worker *worker, const struct fm_work *work)
+{
+	struct with_same n = { 0 };
+
+	fm_list_each(at, next, &((struct fm_worker *)worker)->running) {
+		const struct fm_work *other = fm_container_of(at, struct fm_work, link);
+
+		if (other->may_await != work->may_await)
+			continue;
+		n.all++;
+		n.lasting += other->length != FM_WORK_BRIEF;
+		n.alike += other->length == work->length;
+		n.own += other->length == work->length && has_same_owner(other, work);
+	}
+	return n;
+}
+
 /* Whether what that work may wait for without end has all the threads that it may have. */
 static bool is_awaited_enough(const struct fm_worker *worker, const struct fm_work *work)
 {
-	unsigned n = 0;
+	unsigned part = await_part(worker);
+	unsigned lasting = part > 1 ? part - 1 : 1, copies = part > 1 ? part / 2 : 1;
+	struct with_same n = count_same(worker, work);
 
-	if (!work->may_await)
-		return false;
-	fm_list_each(at, next, &((struct fm_worker *)worker)->running)
-		n += fm_container_of(at, struct fm_work, link)->may_await == work->may_await;
-	return n >= await_part(worker);
+	if (n.all >= part || work->length == FM_WORK_BRIEF)
+		return n.all >= part;
+	if (n.lasting >= lasting || n.own > 0)
+		return true;
+	return work->length == FM_WORK_COPIES && n.alike >= copies + is_roots(work);
 }
 
-/* Of what may wait without end each has a share of its own: so it costs nobody the threads for what
- * else he asks for. What takes long is none of that: it would keep the short calls there waiting,
- * though all answers. */
+/* Of what may wait without end each kind has a share of its own: so it costs nobody the threads for
+ * what else he asks for, and what takes long costs the brief calls none. */
 static struct fm_share *share_of(struct fm_worker *worker, const struct fm_work *work)
 {
-	if (!work->may_await || work->is_long)
+	if (!work->may_await)
 		return &worker->busy;
-	return work->awaits_caller ? &worker->callers : &worker->awaiting;
+	if (work->awaits_caller)
+		return &worker->callers;
+	return work->length == FM_WORK_BRIEF ? &worker->awaiting : &worker->lasting;
+}
+
+static uint64_t awaiting_now(const struct fm_worker *worker)
+{
+	return worker->awaiting.used + worker->lasting.used + worker->callers.used;
 }
 
 static bool may_have_thread(struct fm_worker *worker, const struct fm_work *work)
 {
-	return fm_share_may(share_of(worker, work), work->who, 1) &&
-	       !is_awaited_enough(worker, work);
+	if (!fm_share_may(share_of(worker, work), work->who, 1))
+		return false;
+	return !work->may_await ||
+	       (awaiting_now(worker) < await_most(worker) && !is_awaited_enough(worker, work));
 }
 
 /* Root's part stays, though there may be no thread for it. */
@@ -169,12 +220,16 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 /* Each share is of the threads that the others have not got. */
 static void divide(struct fm_worker *worker)
 {
-	uint64_t stores = worker->awaiting.used, callers = worker->callers.used;
+	uint64_t brief = worker->awaiting.used, lasting = worker->lasting.used;
+	uint64_t callers = worker->callers.used;
 	uint64_t rest = smaller(less(worker->threads, worker->busy.used), await_most(worker));
+	/* those that are not for brief calls */
+	uint64_t both = smaller(less(rest, brief), both_most(worker));
 
-	set_total(&worker->busy, less(worker->threads, stores + callers));
-	set_total(&worker->awaiting, less(rest, callers));
-	set_total(&worker->callers, smaller(less(rest, stores), callers_most(worker)));
+	set_total(&worker->busy, less(worker->threads, awaiting_now(worker)));
+	set_total(&worker->awaiting, less(rest, lasting + callers));
+	set_total(&worker->lasting, smaller(less(both, callers), half_most(worker)));
+	set_total(&worker->callers, smaller(less(both, lasting), half_most(worker)));
 }
 
 static uint64_t hash_of(const char *peer)
@@ -438,25 +493,23 @@ int fm_worker_new(unsigned threads, struct fm_worker **out, struct fm_err *err)
 	return 0;
 }
 
+static void share_init(struct fm_share *share, unsigned total, unsigned root)
+{
+	fm_share_init(share, &(struct fm_share_limits){"threads", total,
+						       root < total ? root : total - 1, 0, 1});
+}
+
 void fm_worker_share(struct fm_worker *worker, unsigned root)
 {
-	unsigned most, callers;
-
 	if (worker->threads == 0)
 		return;
 	pthread_mutex_lock(&worker->lock);
 	assert(!worker->is_shared && root < worker->threads);
 	worker->is_shared = true;
-	most = await_most(worker);
-	callers = callers_most(worker);
-	fm_share_init(&worker->busy,
-		      &(struct fm_share_limits){"threads", worker->threads, root, 0, 1});
-	fm_share_init(&worker->awaiting,
-		      &(struct fm_share_limits){"threads", most, root < most ? root : most - 1, 0,
-						1});
-	fm_share_init(&worker->callers,
-		      &(struct fm_share_limits){"threads", callers,
-						root < callers ? root / 2 : callers - 1, 0, 1});
+	share_init(&worker->busy, worker->threads, root);
+	share_init(&worker->awaiting, await_most(worker), root);
+	share_init(&worker->lasting, half_most(worker), root / 2);
+	share_init(&worker->callers, half_most(worker), root / 2);
 	pthread_mutex_unlock(&worker->lock);
 }
 

@@ -9,10 +9,19 @@
  * among those whose work it is: then what one asked for keeps no more of them than share.h says,
  * however long it takes, and what others asked for goes by. Of the threads that a peer has, its
  * users get even parts: the next one is for who has the fewest, and of those for who had none for
- * longest. Whosoever it is, what may wait for the same thing without end keeps a quarter of the
- * threads at most, and all that may wait so three quarters, divided by themselves: what hangs costs
- * nobody the threads for what does not. Half of these at most are with callers of this node, who
- * have only to hang: a caller who does costs nobody the threads for a store.
+ * longest.
+ *
+ * Threads that are divided have a rule for what may wait without end, such as a store whose server
+ * is away or the user database. It knows no difference between what hangs and what is just slow,
+ * and holds whosoever asks. Of the threads (in brackets: of 16)
+ *
+ *   - three quarters (12) at most are with what may wait without end; the others are for what
+ *     always answers. Of these half (6) at most are with what callers of this node serve, who have
+ *     only to hang; half (6) with what takes long; and three quarters (9) with both. Each of the
+ *     three is divided by itself, as share.h says;
+ *   - a quarter (4) at most are with the same thing. Of these 3 at most are with what takes long,
+ *     and 2 with copies, or 3 if one is root's; one owner has one listing and one copy of the same
+ *     thing. So where all is well brief calls go by listings, and listings by copies.
  */
 #ifndef FM_BASE_WORKER_H
 #define FM_BASE_WORKER_H
@@ -26,6 +35,13 @@
 struct fm_worker;
 struct fm_err;
 
+/* How long run() takes, though what it may wait for answers at once. */
+enum fm_work_length {
+	FM_WORK_BRIEF,
+	FM_WORK_LISTS,			/* it looks at all that is in a tree */
+	FM_WORK_COPIES,			/* it reads all of it: hours */
+};
+
 struct fm_work {
 	void (*run)(struct fm_work *work);
 	void (*done)(struct fm_work *work);
@@ -35,12 +51,11 @@ struct fm_work {
 	/* the job that it is for, whose lines those are that run() says (log.h), and whose name
 	 * stays until done(); NULL: none */
 	const char *job;
-	/* what it may wait for without end (a store, may_stand.h); NULL: nothing is */
+	/* what it may wait for without end (a store, may_stand.h): the same of all that do; NULL:
+	 * nothing is, and the rule above is not about it */
 	const void *may_await;
 	bool awaits_caller;		/* that is what a caller of this node serves */
-	/* it takes long, though nothing hangs: no more of them than may wait for that at once, but
-	 * with the threads of what does not */
-	bool is_long;
+	enum fm_work_length length;
 	/* The worker's: */
 	struct fm_share_held thread;
 	struct fm_task task;

@@ -577,12 +577,6 @@ static inline const void *fm_store_may_await(const struct fm_store *store)
 	return store->may_stand ? store : NULL;
 }
 
-/* The same for what reads much of it, and is_long: so the short calls do not wait for that. */
-static inline const void *fm_store_may_await_long(const struct fm_store *store)
-{
-	return store->may_stand ? &store->may_stand : NULL;
-}
-
 /* ---- the real stores (store_file.c, store_null.c, caller_file.c) ---- */
 
 enum fm_store_owner { FM_OWNER_SERVICE, FM_OWNER_CALLER };

@@ -148,13 +148,14 @@ static void closed(struct fm_work *work)
 	fm_engine_check_stopped(engine);
 }
 
+/* A copy: of what a caller serves, or of a store of this node; or what awaits nothing. */
 static void submit_awaiting(struct fm_stage_run *r, void (*run)(struct fm_work *w),
 			    void (*done)(struct fm_work *w), const void *may_await)
 {
 	r->work = (struct fm_work){ .run = run, .done = done, .user = r->uid, .job = r->job,
 				    .may_await = may_await,
 				    .awaits_caller = r->served && may_await,
-				    .is_long = !r->served && may_await,
+				    .length = r->served ? FM_WORK_BRIEF : FM_WORK_COPIES,
 				    .who = r->peer[0] ? fm_share_name(r->peer)
 						      : fm_share_user(r->uid) };
 	fm_worker_submit(r->runs->o.worker, &r->work, r->runs->o.loop);
@@ -530,7 +531,7 @@ static void start_copy(struct fm_stage_run *r)
 	r->phase = "copying";
 	r->is_coming = true;
 	submit_awaiting(r, copy, copied, r->served ? fm_served_may_await(r->served)
-					 : r->from ? fm_store_may_await_long(r->from->store)
+					 : r->from ? fm_store_may_await(r->from->store)
 						   : NULL);
 }
 

@@ -132,14 +132,18 @@ static struct fm_share_id share_of(const struct fm_stage_ask *a)
 	return a->peer[0] ? fm_share_name(a->peer) : fm_share_user(a->uid);
 }
 
-/* What reads all of a source: one that the caller serves, or a store of this node. */
+/* What lists or reads all of a source: one that the caller serves, or a store of this node. */
 static void submit_awaiting(struct fm_stage_ask *a, void (*run)(struct fm_work *work),
 			    void (*done)(struct fm_work *work), const void *may_await)
 {
+	enum fm_work_length length = a->list	    ? FM_WORK_BRIEF
+				     : a->is_reread ? FM_WORK_COPIES
+						    : FM_WORK_LISTS;
+
 	a->work = (struct fm_work){ .run = run, .done = done, .who = share_of(a), .user = a->uid,
 				    .job = a->job, .may_await = may_await,
 				    .awaits_caller = a->list && may_await,
-				    .is_long = !a->list && may_await };
+				    .length = length };
 	fm_worker_submit(a->s->o.worker, &a->work, a->s->o.loop);
 }
 
@@ -947,7 +951,7 @@ static int open_own(struct fm_stage_ask *a, struct fm_err *err)
 
 static const void *may_await_own(const struct fm_stage_ask *a)
 {
-	return a->from ? fm_store_may_await_long(a->from->store) : NULL;
+	return a->from ? fm_store_may_await(a->from->store) : NULL;
 }
 
 static int list_local(struct fm_stage_ask *a, struct fm_err *err)

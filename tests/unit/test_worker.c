@@ -381,36 +381,154 @@ static void test_callers_who_hang(void)
 	sem_destroy(&until);
 }
 
-/*
- * Goal: what takes long and may wait for one store leaves threads for all else, and for the short
- * calls that may wait for the same store.
- */
-static void test_long_calls_that_hang(void)
-{
-	static struct waiting hang[40], brief, plain;
-	static char a_store, long_of_it;
-	struct fm_worker *worker = set_up(16);
-	sem_t until;
+/* ---- what takes long, and the rule that worker.h has for all that may wait ---- */
 
-	CU_ASSERT_EQUAL(sem_init(&until, 0, 0), 0);
-	fm_worker_share(worker, 2);
-	for (unsigned i = 0; i < 40; i++) {
-		hang[i].work = (struct fm_work){.run = waiting_run, .done = waiting_done,
-						.who = fm_share_user(1000 + i),
-						.may_await = &long_of_it, .is_long = true};
-		hang[i].until = &until;
-		fm_worker_submit(worker, &hang[i].work, loop);
-	}
-	for (unsigned i = 0; i < 12; i++) {
-		submit_awaiting(worker, &brief, 2000 + i, &a_store, false, NULL);
-		submit_as(worker, &plain, fm_share_user(3000 + i), NULL);
-		wait_for(2 * (i + 1));
-	}
+/* Works that hang until one sem is posted as often as there are works. */
+struct crowd {
+	struct fm_worker *worker;
+	struct waiting work[400], probe;
+	unsigned count, probes;
+	sem_t until;
+};
+
+static struct crowd *crowd_new(void)
+{
+	static struct crowd c;
+
+	c = (struct crowd){ .worker = set_up(16) };
+	CU_ASSERT_EQUAL(sem_init(&c.until, 0, 0), 0);
+	fm_worker_share(c.worker, 2);
+	return &c;
+}
+
+static void crowd_free(struct crowd *c)
+{
+	for (unsigned i = 0; i < c->count; i++)
+		sem_post(&c->until);
+	wait_for(c->count + c->probes);
+	tear_down(c->worker);
+	sem_destroy(&c->until);
+}
+
+static void crowd_add(struct crowd *c, uid_t uid, const void *may_await, enum fm_work_length length)
+{
+	struct waiting *w = &c->work[c->count++];
+
+	w->work = (struct fm_work){.run = waiting_run, .done = waiting_done,
+				   .who = fm_share_user(uid), .may_await = may_await,
+				   .length = length};
+	w->until = &c->until;
+	fm_worker_submit(c->worker, &w->work, loop);
+}
+
+/* How many have a thread: whoever asks for what always answers gets one behind all that may. */
+static unsigned crowd_begun(struct crowd *c)
+{
+	struct fm_worker_count n;
+
+	submit_as(c->worker, &c->probe, fm_share_user(5000), NULL);
+	wait_for(++c->probes);
+	fm_worker_count(c->worker, &n);
+	return c->count - n.waiting;
+}
+
+/* Ten users ask for four each. */
+static void ten_users(struct crowd *c, const void *may_await, enum fm_work_length length)
+{
 	for (unsigned i = 0; i < 40; i++)
-		sem_post(&until);
-	wait_for(24 + 40);
-	tear_down(worker);
-	sem_destroy(&until);
+		crowd_add(c, 1000 + i / 4, may_await, length);
+}
+
+/*
+ * Goal: copies from a store, which take hours though it answers, bar nobody else from it: one owner
+ * has one, all have two, root one of his own beside these. Listings go by copies, and brief calls
+ * by both; a quarter of the threads in all.
+ */
+static void test_long_calls_of_one_store(void)
+{
+	struct crowd *c = crowd_new();
+	static char store;
+
+	for (unsigned i = 0; i < 4; i++)
+		crowd_add(c, 1000, &store, FM_WORK_COPIES);
+	CU_ASSERT_EQUAL(crowd_begun(c), 1);
+	ten_users(c, &store, FM_WORK_COPIES);
+	CU_ASSERT_EQUAL(crowd_begun(c), 2);
+	crowd_add(c, 1000, &store, FM_WORK_LISTS);
+	CU_ASSERT_EQUAL(crowd_begun(c), 3);
+	ten_users(c, &store, FM_WORK_LISTS);
+	CU_ASSERT_EQUAL(crowd_begun(c), 3);
+	ten_users(c, &store, FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 4);
+	crowd_free(c);
+
+	c = crowd_new();
+	ten_users(c, &store, FM_WORK_COPIES);
+	for (unsigned i = 0; i < 4; i++)
+		crowd_add(c, 0, &store, FM_WORK_COPIES);
+	CU_ASSERT_EQUAL(crowd_begun(c), 3);
+	ten_users(c, &store, FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 4);
+	crowd_free(c);
+
+	c = crowd_new();
+	for (unsigned i = 0; i < 4; i++)
+		crowd_add(c, 1000, &store, FM_WORK_LISTS);
+	CU_ASSERT_EQUAL(crowd_begun(c), 1);
+	ten_users(c, &store, FM_WORK_LISTS);
+	CU_ASSERT_EQUAL(crowd_begun(c), 3);
+	crowd_free(c);
+}
+
+/*
+ * Goal: whatever hangs, of any length, in any number of stores: three quarters of the threads at
+ * most are with it, root's among them, and half with what takes long.
+ */
+static void test_long_calls_of_several_stores(void)
+{
+	struct crowd *c = crowd_new();
+	static char store[5];
+
+	for (unsigned i = 0; i < 5; i++) {
+		ten_users(c, &store[i], i % 2 ? FM_WORK_COPIES : FM_WORK_LISTS);
+		crowd_add(c, 0, &store[i], FM_WORK_COPIES);
+		crowd_add(c, 0, &store[i], FM_WORK_LISTS);
+	}
+	CU_ASSERT_EQUAL(crowd_begun(c), 6);
+	crowd_add(c, 1000, &store[4], FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 7);
+	for (unsigned i = 0; i < 4; i++) {
+		ten_users(c, &store[i], FM_WORK_BRIEF);
+		crowd_add(c, 0, &store[i], FM_WORK_BRIEF);
+	}
+	CU_ASSERT_EQUAL(crowd_begun(c), 12);
+	crowd_free(c);
+}
+
+/*
+ * Goal: callers who hang and copies that do, root's among them, leave a part for brief calls of
+ * stores that answer, and keep each other from nothing.
+ */
+static void test_long_calls_and_callers(void)
+{
+	struct crowd *c = crowd_new();
+	static char store[8], hung[10];
+
+	for (unsigned i = 0; i < 40; i++) {
+		struct waiting *w = &c->work[c->count++];
+
+		submit_awaiting(c->worker, w, i < 36 ? 2000 + i / 4 : 0, &hung[i / 4], true,
+				&c->until);
+	}
+	CU_ASSERT_EQUAL(crowd_begun(c), 6);
+	for (unsigned i = 0; i < 8; i++) {
+		ten_users(c, &store[i], FM_WORK_COPIES);
+		crowd_add(c, 0, &store[i], FM_WORK_COPIES);
+	}
+	CU_ASSERT_EQUAL(crowd_begun(c), 9);
+	crowd_add(c, 1000, &store[0], FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 10);
+	crowd_free(c);
 }
 
 /* ---- users of a peer ---- */
@@ -666,7 +784,10 @@ static const struct fm_test tests[] = {
 	{"what hangs in one store has a quarter of the threads", test_what_hangs_has_a_quarter},
 	{"what hangs in several stores is apart from what does not", test_what_hangs_in_several},
 	{"what hangs takes no turns of what does not", test_what_hangs_takes_no_turns},
-	{"long calls that hang leave threads for all else", test_long_calls_that_hang},
+	{"copies from one store bar nobody from it", test_long_calls_of_one_store},
+	{"what hangs, long or brief, has three quarters of the threads",
+	 test_long_calls_of_several_stores},
+	{"callers and copies that hang leave threads for brief calls", test_long_calls_and_callers},
 	{"callers who hang leave threads for stores", test_callers_who_hang},
 	{"work runs on another thread and is done on the loop's", test_where},
 	{"one thread takes work in the order submitted", test_order},
