@@ -29,7 +29,7 @@
 #define COMMIT_NS (3600 * FM_NS_PER_S)	/* syncing what a slow disk has in its cache */
 /* for a caller's file to be closed; a client that cancelled waits longer */
 #define KEEP_NS (5 * FM_NS_PER_S)
-#define LOG_LINES_MAX FM_PEER_JOB_LINES	/* in a minute, of all local callers */
+#define LOG_LINES_MAX FM_PEER_JOB_LINES	/* in a minute, of each local caller */
 #define LOG_WHAT_MAX (3 * FM_WIRE_NAME_MAX + sizeof("put of : for "))
 #define ABORT_NS (2 * FM_NS_PER_S)	/* the reason follows on the control connection */
 
@@ -60,13 +60,18 @@ static const char *log_what(const struct fm_job *j, char out[static LOG_WHAT_MAX
 	return out;
 }
 
-/* What a peer asks for without a name counts as anything else that it causes. */
+/*
+ * What a peer asks for without a name counts as anything else that it causes. For whom a job of
+ * this node is that a peer asked for is that peer's word: all of it counts on the peer.
+ */
 static struct fm_log_limit *log_limit(const struct fm_job *j)
 {
 	struct fm_log_users *own = &fm_jobs_of(j->engine)->lines;
 	struct fm_peer *peer = j->session ? j->session->peer : NULL;
 
 	own->most = LOG_LINES_MAX;
+	if (j->asked_by[0])
+		return fm_engine_job_lines(j->engine, j->asked_by);
 	if (j->is_ours && *j->name)
 		return fm_log_of_user(own, j->who.uid, fm_loop_now(j->engine->env.loop));
 	if (!peer)
