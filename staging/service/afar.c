@@ -29,7 +29,7 @@ struct fm_afar {
 	struct fm_timer look;		/* at the processes */
 	unsigned works;			/* of holds, at the worker */
 	unsigned over;			/* holds whose process is gone */
-	struct fm_log_limit lines;	/* of requests */
+	struct fm_log_users lines;	/* of requests */
 	bool is_stopping;
 };
 
@@ -249,15 +249,16 @@ static void log_answers(struct fm_afar_ask *ask)
 {
 	struct fm_afar *a = ask->all;
 	const char *verb = fm_stage_verb_names[ask->keep.verb];
+	uint64_t now_ns = fm_loop_now(a->o.loop);
 
 	for (unsigned i = 0; ask->keep.job[0] && i < ask->count; i++) {
 		const struct node *n = &ask->node[i];
 		bool has_failed = n->code < 0;
 
-		fm_log_job(&a->lines, fm_loop_now(a->o.loop), FM_LOG_INFO, ask->keep.job,
-			   "%s for user %u on %s %s: %s%s%s", verb, (unsigned)ask->keep.uid,
-			   n->name, has_failed ? "ended" : "is done", ask->what,
-			   has_failed ? ": " : "", has_failed && n->text ? n->text : "");
+		fm_log_job(fm_log_of_user(&a->lines, ask->keep.uid, now_ns), now_ns, FM_LOG_INFO,
+			   ask->keep.job, "%s for user %u on %s %s: %s%s%s", verb,
+			   (unsigned)ask->keep.uid, n->name, has_failed ? "ended" : "is done",
+			   ask->what, has_failed ? ": " : "", has_failed && n->text ? n->text : "");
 	}
 }
 
@@ -625,7 +626,7 @@ int fm_afar_new(const struct fm_afar_opts *opts, struct fm_afar **out, struct fm
 	if (!a)
 		return fm_err_set(err, -ENOMEM, "allocate the holds on other nodes");
 	a->o = *opts;
-	a->lines.most = FM_PEER_JOB_LINES;	/* of all callers */
+	a->lines.most = FM_PEER_JOB_LINES;	/* of each user */
 	a->look.fire = look;
 	fm_list_init(&a->asks);
 	fm_list_init(&a->holds);

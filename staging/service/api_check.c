@@ -429,7 +429,7 @@ static int start_check(struct fm_api_task *t, const struct fm_api_call *call, st
 	c->root = -1;
 	(void)snprintf(c->name, sizeof(c->name), "%s", call->ask->name);
 	fm_queue_make_id(call->tasks->queue, c->job);
-	fm_stage_check_run_begin(fm_stager_checks(s), &c->run);
+	fm_stage_check_run_begin(fm_stager_checks(s), &c->run, c->uid);
 	fm_stage_check_run_log(&c->run, c->job, "check of %s for user %u begins", c->name,
 			       (unsigned)c->uid);
 	t->work = c;

@@ -12,7 +12,7 @@ void fm_stage_check_runs_init(struct fm_stage_check_runs *runs, struct fm_engine
 {
 	fm_list_init(&runs->all);
 	runs->engine = engine;
-	runs->lines.most = FM_PEER_JOB_LINES;	/* of all callers */
+	runs->lines.most = FM_PEER_JOB_LINES;	/* of each user */
 }
 
 static struct fm_stage_check_run *run_of(struct fm_list *at)
@@ -27,8 +27,10 @@ void fm_stage_check_runs_stop(struct fm_stage_check_runs *runs)
 		fm_stage_check_run_stop(run_of(at));
 }
 
-void fm_stage_check_run_begin(struct fm_stage_check_runs *runs, struct fm_stage_check_run *run)
+void fm_stage_check_run_begin(struct fm_stage_check_runs *runs, struct fm_stage_check_run *run,
+			      uid_t uid)
 {
+	run->uid = uid;
 	run->engine = runs->engine;
 	run->runs = runs;
 	run->id = 0;
@@ -41,13 +43,15 @@ void fm_stage_check_run_begin(struct fm_stage_check_runs *runs, struct fm_stage_
 void fm_stage_check_run_log(const struct fm_stage_check_run *run, const char *job, const char *fmt,
 			    ...)
 {
+	uint64_t now_ns = fm_engine_now(run->engine);
 	char text[2 * FM_ERR_TEXT_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);	/* what is too long is cut */
 	va_end(ap);
-	fm_log_job(&run->runs->lines, fm_engine_now(run->engine), FM_LOG_INFO, job, "%s", text);
+	fm_log_job(fm_log_of_user(&run->runs->lines, run->uid, now_ns), now_ns, FM_LOG_INFO, job,
+		   "%s", text);
 }
 
 /* ---- one after the other ---- */

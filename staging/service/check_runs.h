@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "mover/base/list.h"
 #include "mover/base/log.h"
@@ -19,7 +20,7 @@ struct fm_engine;
 struct fm_stage_check_runs {
 	struct fm_list all;
 	struct fm_engine *engine;
-	struct fm_log_limit lines;
+	struct fm_log_users lines;
 	bool is_stopping;
 };
 
@@ -28,6 +29,7 @@ struct fm_stage_check_run {
 	struct fm_list at;
 	struct fm_engine *engine;
 	struct fm_stage_check_runs *runs;
+	uid_t uid;			/* who asked, whose lines of the log its lines are */
 	uint64_t id;			/* of the dataset; 0: not known yet */
 	bool is_waiting;		/* for another one of that dataset */
 	void (*turn)(struct fm_stage_check_run *run);
@@ -40,7 +42,8 @@ struct fm_stage_check_run {
 void fm_stage_check_runs_init(struct fm_stage_check_runs *runs, struct fm_engine *engine);
 void fm_stage_check_runs_stop(struct fm_stage_check_runs *runs);
 
-void fm_stage_check_run_begin(struct fm_stage_check_runs *runs, struct fm_stage_check_run *run);
+void fm_stage_check_run_begin(struct fm_stage_check_runs *runs, struct fm_stage_check_run *run,
+			      uid_t uid);
 
 /* A line of the log under the id of a check. */
 void fm_stage_check_run_log(const struct fm_stage_check_run *run, const char *job, const char *fmt,

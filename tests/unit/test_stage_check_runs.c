@@ -5,6 +5,7 @@
  */
 #include "tests/fm_test.h"
 
+#include "mover/base/loop.h"
 #include "mover/node/node.h"
 #include "staging/service/check_runs.h"
 
@@ -26,7 +27,7 @@ static void begin(void)
 	fm_stage_check_runs_init(&runs, &engine);
 	runs.is_stopping = false;
 	for (unsigned i = 0; i < COUNT; i++)
-		fm_stage_check_run_begin(&runs, &run[i]);
+		fm_stage_check_run_begin(&runs, &run[i], 1000 + i);
 }
 
 static void enter(unsigned i, uint64_t id)
@@ -125,11 +126,38 @@ static void test_node_stops(void)
 	CU_ASSERT_TRUE(are(1, 1, 1, 0));
 }
 
+/* How many lines of two who ask count: the rest is left out. */
+static unsigned said_of(uid_t uid)
+{
+	return fm_log_of_user(&runs.lines, uid, fm_engine_now(&engine))->count;
+}
+
+/* Who checks without end leaves out no lines of another one. */
+static void test_lines(void)
+{
+	const struct fm_loop_opts opts = { 0 };
+	struct fm_err err;
+
+	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&opts, &engine.env.loop, &err), 0);
+	begin();
+	runs.lines.most = 2;
+	for (unsigned i = 0; i < 5; i++)
+		fm_stage_check_run_log(&run[0], "aaaaaaaa", "line %u of one", i);
+	CU_ASSERT_EQUAL(said_of(1000), 5);
+	CU_ASSERT_EQUAL(said_of(1001), 0);
+	fm_stage_check_run_log(&run[1], "bbbbbbbb", "a line of the other one");
+	CU_ASSERT_EQUAL(said_of(1001), 1);
+	end_all();
+	fm_loop_free(engine.env.loop);
+	engine.env.loop = NULL;
+}
+
 static const struct fm_test tests[] = {
 	{ "checks of one dataset come one after the other", test_one_after_the_other },
 	{ "one that is stopped waits for nobody", test_stopped },
 	{ "what is under way is told of a stop", test_halts },
 	{ "none waits when the node stops", test_node_stops },
+	{ "who checks without end leaves out no lines of others", test_lines },
 };
 
 FM_TEST_MAIN("stage_check_runs", tests)
