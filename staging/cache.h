@@ -171,7 +171,7 @@ int fm_cache_request(struct fm_cache *cache, uint64_t id, struct fm_err *err);
 int fm_cache_verified(struct fm_cache *cache, uint64_t id, struct fm_err *err);
 
 struct fm_cache_holder {
-	uid_t uid; /* whose hold it is: counted, and charged, but for one of root with no process */
+	uid_t uid; /* whose hold it is: counted, and charged if it has a process or a node */
 	pid_t pid; /* it ends with this process; 0: with fm_cache_release() or with us */
 	/* For a process of that node, which calls the hold `theirs`; "": of this one. pid is 0. */
 	char node[FM_CACHE_NODE_MAX + 1];

@@ -167,11 +167,12 @@ static int find_far(const struct fm_cache_use *use, uid_t uid, const char *node)
 
 /*
  * Whether it is one of this service itself, which has no process and lets go by itself. It is
- * nobody's: else root of another node would hold for nothing what this node serves just then.
+ * nobody's, also one of a check that a user asked for: else what this node serves or reads just
+ * then could be held from another node for nothing, and stay so.
  */
 static bool is_ours(const struct fm_cache_hold_record *h)
 {
-	return h->uid == 0 && h->process.pid == 0 && !h->node[0];
+	return h->process.pid == 0 && !h->node[0];
 }
 
 bool fm_cache_is_charged(const struct fm_cache_entry *e, uid_t uid, bool is_any)
@@ -233,12 +234,34 @@ static int check_quota(struct fm_cache *c, uid_t uid, bool is_any, const char *n
 			  c->directory, has >> 20, name, bytes >> 20, quota >> 20);
 }
 
+/* Whether another node holds or pins it for him. */
+static bool is_charged_far(const struct fm_cache_entry *e, uid_t uid)
+{
+	if (find_far(&e->use, uid, NULL) >= 0)
+		return true;
+	fm_list_each (at, next, &e->holds) {
+		const struct fm_cache_hold_record *h =
+			&fm_container_of(at, struct fm_cache_hold, at)->record;
+
+		if (h->uid == uid && h->node[0])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What he holds here himself does not make it free for another node in his name: it may end at
+ * once, and that stays. It is in the sum already, which may be too large by what he did here.
+ */
 int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_t uid,
 			bool is_elsewhere, struct fm_err *err)
 {
-	if (fm_cache_is_charged(e, uid, is_elsewhere) || (uid == 0 && !is_elsewhere))
+	bool is_counted = fm_cache_is_charged(e, uid, is_elsewhere);
+
+	if (is_elsewhere ? is_charged_far(e, uid) : is_counted || uid == 0)
 		return 0;
-	return check_quota(c, uid, is_elsewhere, e->set.name, fm_cache_room_of(&e->set), err);
+	return check_quota(c, uid, is_elsewhere, e->set.name,
+			   is_counted ? 0 : fm_cache_room_of(&e->set), err);
 }
 
 int fm_cache_check_quota(struct fm_cache *c, uid_t uid, bool is_elsewhere,

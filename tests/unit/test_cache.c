@@ -669,6 +669,38 @@ static void test_limits_of_a_node(void)
 	scene_end(&s);
 }
 
+/*
+ * Goal: what a user checks, or has here himself, is not held and pinned from another node beyond
+ * the quota of what he has from all nodes: there it would stay.
+ */
+static void test_no_free_ride(void)
+{
+	struct scene s;
+	struct fm_cache_holder far = {.uid = 1000, .node = "n1"};
+	const struct fm_cache_holder check = {.uid = 1000};
+	uint64_t a, b, c, hold;
+
+	scene_new(&s, "/dev/shm");
+	s.o.user_quota = 25 * MIB;
+	scene_open(&s);
+	a = scene_stage(&s, 1, 20 * MIB);
+	b = scene_stage(&s, 2, 10 * MIB);
+	c = scene_stage(&s, 3, MIB);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, a, &far, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &check, &hold, &s.err), 0);
+	CU_ASSERT_FALSE(fm_cache_is_held_by(s.c, b, 1000));
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &far, &hold, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, b, "n1", 1000, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1000, &s.err), 0);	/* of this node alone it fits */
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &far, &hold, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, b, "n1", 1000, &s.err), -EDQUOT);
+	fm_cache_release_node(s.c, "n1", 0);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &far, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, c, 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, c, "n1", 1000, &s.err), 0);
+	scene_end(&s);
+}
+
 /* Other nodes' holds in the name of a user are not among those that he may have here. */
 static void test_number_of_a_user(void)
 {
@@ -1247,7 +1279,6 @@ static void test_readers_many(void)
 static void test_rights_and_nodes(void)
 {
 	const struct fm_cache_holder far = {.uid = 1001, .node = "n1"};
-	struct fm_cache_holder here = {.uid = 1000};
 	struct scene s;
 	uint64_t id, hold;
 
@@ -1256,7 +1287,7 @@ static void test_rights_and_nodes(void)
 	id = scene_stage(&s, 1, MIB);
 	for (uid_t u = 999; u < 1003; u++)
 		CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, u, false, &s.err), 0);
-	CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &here, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, id, 1000, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &far, &hold, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, id, 1002, &s.err), 0);
 	for (uid_t u = 5000; u < 5000 + FM_CACHE_WHO_MAX; u++)
@@ -1264,10 +1295,10 @@ static void test_rights_and_nodes(void)
 	for (uid_t u = 1000; u < 1003; u++)
 		CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, u, &s.err), 1);
 	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 999, &s.err), 0);
-	/* All places are those of users who hold it: none is for a node, one for a user here. */
-	for (here.uid = 2000; here.uid < 2000 + FM_CACHE_WHO_MAX - 3; here.uid++) {
-		CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, here.uid, false, &s.err), 0);
-		CU_ASSERT_EQUAL(fm_cache_hold(s.c, id, &here, &hold, &s.err), 0);
+	/* All places are those of users who pin it: none is for a node, one for a user here. */
+	for (uid_t u = 2000; u < 2000 + FM_CACHE_WHO_MAX - 3; u++) {
+		CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, u, false, &s.err), 0);
+		CU_ASSERT_EQUAL(fm_cache_pin(s.c, id, u, &s.err), 0);
 	}
 	CU_ASSERT_EQUAL(fm_cache_is_user(s.c, id, 1001, &s.err), 1);
 	CU_ASSERT_EQUAL(fm_cache_allow_user(s.c, id, 6000, true, &s.err), -EBUSY);
@@ -1581,6 +1612,7 @@ static const struct fm_test tests[] = {
 	{"a hold for another node lasts as long as that says so, and 600 s", test_hold_for_a_node},
 	{"a node ends its own holds only", test_release_for_a_node},
 	{"holds for another node have a limit, and its root a quota", test_limits_of_a_node},
+	{"what a user checks or has here is not free for other nodes", test_no_free_ride},
 	{"nodes' holds in the name of a user are none of his here", test_number_of_a_user},
 	{"a hold on other nodes is known over a restart", test_hold_afar},
 	{"holds have a limit for each user and in all", test_too_many_holds},
