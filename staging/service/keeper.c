@@ -186,25 +186,18 @@ static void end(struct order *o)
 	fm_engine_check_stopped(k->o.engine);
 }
 
-/* Who pins is looked up in the user database. */
-static void submit(struct order *o, void (*run)(struct fm_work *work),
-		   void (*done)(struct fm_work *work))
+static void submit_awaiting(struct order *o, void (*run)(struct fm_work *work),
+			    void (*done)(struct fm_work *work), const void *may_await)
 {
 	o->work = (struct fm_work){ .run = run, .done = done, .who = fm_share_name(o->peer),
-				    .user = o->keep.uid,
-				    .may_await = o->keep.verb == FM_STAGE_PIN
-							 ? fm_stage_rights_may_await()
-							 : NULL };
+				    .user = o->keep.uid, .may_await = may_await };
 	fm_worker_submit(o->keeper->o.worker, &o->work, o->keeper->o.loop);
 }
 
-static int pin(struct order *o)
+static void submit(struct order *o, void (*run)(struct fm_work *work),
+		   void (*done)(struct fm_work *work))
 {
-	if (!fm_stage_rights_is_user(o->keep.uid))
-		return fm_err_set(&o->err, -EPERM,
-				  "%s knows no user %u, who could unpin it there",
-				  o->keeper->o.node, (unsigned)o->keep.uid);
-	return fm_cache_pin_node(o->keeper->o.cache, o->id, o->peer, o->keep.uid, &o->err);
+	submit_awaiting(o, run, done, NULL);
 }
 
 static int hold(struct order *o)
@@ -227,7 +220,7 @@ static void act_run(struct fm_work *work)
 		(void)hold(o);
 		break;
 	case FM_STAGE_PIN:
-		(void)pin(o);
+		(void)fm_cache_pin_node(c, o->id, o->peer, o->keep.uid, &o->err);
 		break;
 	case FM_STAGE_UNPIN:
 		(void)fm_cache_unpin_node(c, o->id, o->peer, o->keep.uid, &o->err);
@@ -252,6 +245,26 @@ static void act_done(struct fm_work *work)
 	if (o->err.code == 0 && o->keep.verb == FM_STAGE_HOLD)
 		(void)ask_again(o->keeper, o->id, o->peer, o->keep.hold, &o->err);
 	end(o);
+}
+
+/* Apart from the pin, which is synced: a stop waits for a disk, but not for a user database. */
+static void look_up_run(struct fm_work *work)
+{
+	struct order *o = fm_container_of(work, struct order, work);
+
+	if (!fm_stage_rights_is_user(o->keep.uid))
+		(void)fm_err_set(&o->err, -EPERM, "%s knows no user %u, who could unpin it there",
+				 o->keeper->o.node, (unsigned)o->keep.uid);
+}
+
+static void looked_up(struct fm_work *work)
+{
+	struct order *o = fm_container_of(work, struct order, work);
+
+	if (o->err.code < 0)
+		end(o);
+	else
+		submit(o, act_run, act_done);
 }
 
 /* ---- what is shown ---- */
@@ -318,6 +331,8 @@ static void act(struct order *o)
 		return;
 	if (o->err.code < 0)
 		end(o);
+	else if (o->keep.verb == FM_STAGE_PIN)
+		submit_awaiting(o, look_up_run, looked_up, fm_stage_rights_may_await());
 	else
 		submit(o, act_run, act_done);
 }
