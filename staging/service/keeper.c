@@ -150,24 +150,32 @@ static int ask_again(const struct fm_keeper *k, uint64_t id, const char *peer, u
 
 /* ---- an order ---- */
 
-/* Under the id of the request that it belongs to, which the node that asks logs under, too. */
-static void log_end(const struct order *o)
+/* What is asked for is called as the order does; "": by its key, or by a revision alone. */
+static const char *told_name(const struct fm_stage_keep *keep)
 {
-	struct fm_engine *e = o->keeper->o.engine;
-	struct fm_log_limit *lines = fm_engine_job_lines(e, o->peer);
-	const char *verb = fm_stage_verb_names[o->keep.verb];
-	const char *name = o->name[0] ? o->name : "what is not here";	/* last: a user's word */
+	return keep->verb == FM_STAGE_SHOW ? "" : keep->name;
+}
 
-	if (!o->keep.job[0])
+/*
+ * Under the id of the request that it belongs to, which the node that asks logs under, too. What is
+ * said again while a process lives has none.
+ */
+static void log_end(struct fm_engine *e, const char *peer, const struct fm_stage_keep *keep,
+		    const char *name, const struct fm_err *err)
+{
+	struct fm_log_limit *lines = fm_engine_job_lines(e, peer);
+	const char *verb = fm_stage_verb_names[keep->verb];
+
+	if (!keep->job[0])
 		return;
-	if (o->err.code < 0)
-		fm_log_job(lines, fm_engine_now(e), FM_LOG_INFO, o->keep.job,
-			   "%s for user %u of %s ended: %s: %s", verb, (unsigned)o->keep.uid,
-			   o->peer, name, o->err.text);
+	if (err->code < 0)
+		fm_log_job(lines, fm_engine_now(e), FM_LOG_INFO, keep->job,
+			   "%s for user %u of %s ended: %s: %s", verb, (unsigned)keep->uid, peer,
+			   name[0] ? name : "what is not here", err->text);
 	else
-		fm_log_job(lines, fm_engine_now(e), FM_LOG_INFO, o->keep.job,
-			   "%s for user %u of %s is done: %s", verb, (unsigned)o->keep.uid,
-			   o->peer, name);
+		fm_log_job(lines, fm_engine_now(e), FM_LOG_INFO, keep->job,
+			   "%s for user %u of %s is done: %s", verb, (unsigned)keep->uid, peer,
+			   name);
 }
 
 static void end(struct order *o)
@@ -175,7 +183,7 @@ static void end(struct order *o)
 	struct fm_keeper *k = o->keeper;
 	struct fm_peer *peer = fm_engine_peer(k->o.engine, o->peer);
 
-	log_end(o);
+	log_end(k->o.engine, o->peer, &o->keep, o->name, &o->err);
 	if (o->is_released)
 		fm_cache_release_node(k->o.cache, o->peer, o->keep.hold);
 	if (peer && peer->session)
@@ -393,8 +401,7 @@ static int new_order(struct fm_keeper *k, const char *peer, const struct fm_stag
 	o->place = place;
 	o->keep = *keep;
 	(void)snprintf(o->peer, sizeof(o->peer), "%s", peer);
-	if (keep->verb != FM_STAGE_SHOW)
-		(void)snprintf(o->name, sizeof(o->name), "%.*s", FM_CACHE_NAME_MAX, keep->name);
+	(void)snprintf(o->name, sizeof(o->name), "%.*s", FM_CACHE_NAME_MAX, told_name(keep));
 	fm_list_append(&k->orders, &o->at);
 	*out = o;
 	return 0;
@@ -423,6 +430,15 @@ static int renew(struct fm_keeper *k, const char *peer, const struct fm_stage_ke
 	return ask_again(k, id, peer, keep->hold, err) < 0 ? err->code : 1;
 }
 
+/* Of the dataset whose hold lasts again. */
+static const char *renewed_name(const struct fm_keeper *k, const struct fm_stage_keep *keep,
+				struct fm_cache_info *info)
+{
+	uint64_t id = fm_cache_find_listing(k->o.cache, &keep->key);
+
+	return fm_cache_look(k->o.cache, id, info) ? info->name : "what went just now";
+}
+
 static int check_peer(const struct fm_keeper *k, const struct fm_session *s, struct fm_err *err)
 {
 	if (!k)
@@ -442,6 +458,7 @@ void fm_keeper_message(struct fm_keeper *k, struct fm_session *s, const struct f
 {
 	struct fm_stage_keep keep;
 	struct fm_err err = { 0 };
+	struct fm_cache_info info;
 	struct order *o = NULL;
 	int ret;
 
@@ -458,10 +475,13 @@ void fm_keeper_message(struct fm_keeper *k, struct fm_session *s, const struct f
 		ret = renew(k, s->name, &keep, &err);
 	if (ret == 0)
 		ret = new_order(k, s->name, &keep, &o, &err);
-	if (o)
+	if (o) {
 		find(o);
-	else
-		answer(s, &keep, &err, NULL);
+		return;
+	}
+	log_end(s->engine, s->name, &keep,
+		ret > 0 ? renewed_name(k, &keep, &info) : told_name(&keep), &err);
+	answer(s, &keep, &err, NULL);
 }
 
 /* ---- after a reload ---- */

@@ -53,6 +53,13 @@ for i in 2 3; do
 		must 1 "$kept" "$verb for user 0 on n$i is done: set$"
 	done
 done
+# The nodes hold it already: that is said under the id of the request that finds it so.
+fmove stage --nodes n2,n3 --hold-pid $sleeper --json n2:s/set >out 2>err || bad "--hold-pid again: $(cat out err)"
+kept=$(json job out)
+for i in 2 3; do
+	must $i "$kept" "hold for user 0 of n1 is done: set$"
+	must 1 "$kept" "hold for user 0 on n$i is done: set$"
+done
 kill $sleeper
 fmove unpin --nodes all --json set >out 2>err
 kept=$(json job out)

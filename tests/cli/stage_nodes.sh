@@ -139,6 +139,16 @@ echo evenmore >"$source/more"
 fmove stage --nodes n1,n3 n2:s/both >out 2>err
 [ $? -eq 3 ] && grep -q 'n3: failed: n3 does not stage with n1: staging.peers' err || bad "not let: $(cat err)"
 
+# not_pinned WHY: what n3 refuses at once it logs, too, under the id of the request.
+not_pinned() {
+	local job
+
+	fmove pin --nodes n3 --json few >out 2>err && bad "n3 pins it"
+	job=$(json job out)
+	await grep -q "job ${job:-none}: pin for user [0-9]* of n1 ended: few: n3 $1" "$dir/c/n3/log" || bad "n3 says nothing of $job: $(cat out err)"
+}
+not_pinned 'does not stage with n1: staging.peers'
+
 # peers_of I PEERS: what node I stages with from now on.
 peers_of() {
 	sed -i "s/peers = \\[ [^]]* \\]/peers = [ $2 ]/" "$dir/c/n$1/fmove.conf"
@@ -169,6 +179,7 @@ sed -i.staging '/^staging = /d' "$dir/c/n3/fmove.conf"
 start_again n3
 reachable 3
 no_part 'n3 stages nothing: staging.directory of its fmove.conf'
+not_pinned 'stages nothing: staging.directory'
 mv "$dir/c/n3/fmove.conf.staging" "$dir/c/n3/fmove.conf"
 
 # Whom the rules of the source's store do not let read gets none of it, from whomever.
