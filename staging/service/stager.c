@@ -340,17 +340,22 @@ static void give_run(struct fm_work *work)
 	struct fm_cache *c = a->s->cache;
 	struct fm_err *err = &a->result.err;
 	char source[FM_CACHE_SOURCE_MAX + 1];
-	int ret = fm_cache_allow_user(c, a->id, a->uid, a->is_invited, err);
+	int ret = 0;
 
+	if (atomic_load(&a->is_cancelled))	/* while users were looked up, too */
+		ret = fm_err_set(err, -ECANCELED, "cancelled");
+	if (ret == 0)
+		ret = fm_cache_allow_user(c, a->id, a->uid, a->is_invited, err);
 	source_of(a, source);
 	if (ret == 0)
 		name_readers(a, source);
 	a->has_entry = ret == 0;
-	if (ret == 0 && a->is_pinned)
-		ret = fm_cache_pin(c, a->id, a->uid, err);
+	/* The pin comes last: nobody would know of one that a refused request has left. */
 	if (ret == 0 && a->revision[0])
 		ret = fm_hub_show(a->s->hub, a->id, a->revision, source, a->result.path,
 				  sizeof(a->result.path), a->result.note, err);
+	if (ret == 0 && a->is_pinned)
+		ret = fm_cache_pin(c, a->id, a->uid, err);
 	if (ret < 0)
 		return;
 	a->result.is_here = true;
