@@ -111,6 +111,20 @@ static bool have_rulers_spoken(const struct fm_together *t)
 }
 
 /*
+ * Whether it is known who may call the run anything. For that the node of the source has to be
+ * heard: one that is away may leave out whom staging.peers lets take part meanwhile. All that is
+ * lost until it comes is that those who asked at once go on under one id, and that a node hears the
+ * id by way of others. Of a shared store any node can be a ruler, also one that is off for days:
+ * there those that are away are not waited for.
+ */
+static bool is_known_who_may(const struct fm_together *t)
+{
+	if (t->about.shared[0])
+		return have_rulers_spoken(t);
+	return !(rulers(t) & ~t->told & ~bit(t->self));
+}
+
+/*
  * Nodes with a session that have not refused and are not in the run yet: they may still be looking.
  */
 static uint64_t called(const struct fm_together *t)
@@ -1056,7 +1070,8 @@ static void rename_run(struct fm_together *t, const char *id, unsigned by)
  * Nodes that were asked for the same at once each made an id. All go on with the one that comes
  * first in the order of letters, and say so, since some may not be peers of the node that made it.
  * Only a node that may take part makes one. Who may is known when the rulers have spoken; what was
- * heard before is used for this node's log, and said to nobody.
+ * heard before is used for this node's log, and said to nobody. A node that is left out only then,
+ * by a ruler that came late, takes its id with it.
  */
 static void settle_id(struct fm_together *t)
 {
@@ -1065,9 +1080,10 @@ static void settle_id(struct fm_together *t)
 	char made[FM_QUEUE_ID_LEN + 1];
 	int by;
 
-	if (t->is_over || !have_rulers_spoken(t))
+	if (t->is_over || !is_known_who_may(t))
 		return;
-	t->is_id_good |= may_by && !is_made;
+	if (!is_made)
+		t->is_id_good = may_by;
 	by = first_id(t);
 	if (by >= 0 && t->id_count < FM_TOGETHER_IDS_MAX &&
 	    (!t->is_id_good || strcmp(t->peer[by].job, fm_together_job(t)) < 0)) {
@@ -1077,6 +1093,8 @@ static void settle_id(struct fm_together *t)
 	} else if (!t->is_id_good && !may_by && !is_made && t->id_count < FM_TOGETHER_IDS_MAX) {
 		fm_queue_make_id(t->all->o.queue, made);
 		rename_run(t, made, t->self);
+		t->is_id_good = !t->begun_by[0];	/* as if he had asked just now */
+		was_good = false;
 	}
 	if (t->is_id_good && !was_good && t->said_to)	/* else it is still to be said */
 		say_about_to_all(t);

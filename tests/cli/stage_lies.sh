@@ -125,5 +125,30 @@ else
 	echo "not tried: n2 never heard of it by h1 first"
 fi
 
+# Nor where the source is away meanwhile, and hears of the run by n2 when it comes.
+begun_by_liar() {
+	[ "$(grep -c 'job aaaaaaaa: staging of n1:s/ap begins here' "$dir/c/n2/log")" -gt "$before" ]
+}
+
+new_set ap
+liar 2 silent ap 600
+timeout $HANG_S fmove stage --nodes n1,n2 s/ap >out 2>err || give_up "away: it does not come: $(cat out err)"
+for i in 1 2; do
+	await at $i unstage ap || give_up "n$i keeps it"
+done
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+before=$(grep -c 'job aaaaaaaa: staging of n1:s/ap begins here' "$dir/c/n2/log")
+said_before=$(grep -c 'staging of n1:s/ap begins here' "$dir/c/n1/log")
+await begun_by_liar || give_up "away: the liar does not tell n2 of it: $(tail -n 5 "$dir/c/n2/log")"
+start_again n1
+heard_again() {
+	[ "$(grep -c 'staging of n1:s/ap begins here' "$dir/c/n1/log")" -gt "$said_before" ]
+}
+await heard_again || give_up "away: n1 does not hear of it"
+grep -q 'job aaaaaaaa: .*n1:s/ap' "$dir/c/n1/log" && bad "who may not read it gives it an id while n1 is away: $(grep 'job aaaaaaaa' "$dir/c/n1/log")"
+is_logged 'goes on as job [a-z2-7]*: h1, which called it otherwise, may not read it' "$dir/c/n2/log" || bad "n2 goes on with what h1 calls it"
+kill $asides
+said=() asides=
+
 outside >after
 cmp -s before after || bad "written outside: $(diff before after | head -n 3)"
