@@ -18,14 +18,17 @@ void fm_stage_source(const char *shared, const char *node, const char *store, co
 		(void)snprintf(out, size, "%s:%s/%s", node, store, path);
 }
 
-int fm_stage_key(const char *source, const uint8_t *listing, struct fm_cache_key *out)
+int fm_stage_key(const char *source, const uint8_t *listing, bool is_file, struct fm_cache_key *out)
 {
+	static const uint8_t file = 1;
 	struct fm_sha256 *s = fm_sha256_new();
 
 	if (!s)
 		return -ENOMEM;
 	fm_sha256_add(s, source, strlen(source) + 1);
 	fm_sha256_add(s, listing, FM_SHA256_LEN);
+	if (is_file)	/* of a directory nothing follows: what caches have by now is found */
+		fm_sha256_add(s, &file, sizeof(file));
 	fm_sha256_end(s, out->bytes);
 	fm_sha256_free(s);
 	return 0;
@@ -34,7 +37,7 @@ int fm_stage_key(const char *source, const uint8_t *listing, struct fm_cache_key
 int fm_stage_own_version(const char *source, uint8_t *version)
 {
 	struct fm_cache_key key;
-	int ret = fm_stage_key(source, version, &key);
+	int ret = fm_stage_key(source, version, false, &key);
 
 	if (ret == 0)
 		memcpy(version, key.bytes, sizeof(key.bytes));

@@ -3,6 +3,7 @@
 #ifndef FM_STAGE_KEY_H
 #define FM_STAGE_KEY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,9 +22,11 @@ void fm_stage_source(const char *shared, const char *node, const char *store, co
 /*
  * The key of a listing in the cache: the SHA-256 of source and listing. Anybody can make equal
  * names, sizes and times. So a dataset of another source is never used because its listing is
- * equal.
+ * equal. is_file: the dataset is one file. A directory that holds only that file has the same
+ * listing, may take its place at the source, and is another dataset. Returns 0 or -ENOMEM.
  */
-int fm_stage_key(const char *source, const uint8_t *listing, struct fm_cache_key *out);
+int fm_stage_key(const char *source, const uint8_t *listing, bool is_file,
+		 struct fm_cache_key *out);
 
 /*
  * The version of a dataset that shares its copy with no other one, not even of the same bytes:

@@ -138,7 +138,7 @@ int fm_stage_about_key(const struct fm_stage_about *a, struct fm_cache_key *key,
 	int ret;
 
 	fm_stage_about_source(a, source);
-	ret = fm_stage_key(source, a->listing, key);
+	ret = fm_stage_key(source, a->listing, a->is_file, key);
 	s = ret < 0 ? NULL : fm_sha256_new();
 	if (!s)
 		return -ENOMEM;

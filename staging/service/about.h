@@ -68,8 +68,8 @@ void fm_stage_about_source(const struct fm_stage_about *a,
 			   char out[static FM_CACHE_SOURCE_MAX + 1]);
 
 /*
- * What the run is known by: source, listing, how much that is, and nodes. And what the cache knows
- * the dataset by.
+ * What the run is known by: source, listing, kind, how much that is, and nodes. And what the cache
+ * knows the dataset by.
  */
 int fm_stage_about_key(const struct fm_stage_about *a, struct fm_cache_key *key,
 		       uint8_t run[FM_WIRE_STAGE_RUN_LEN]);

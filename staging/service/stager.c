@@ -802,7 +802,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	int ret;
 
 	source_of(a, source);
-	ret = fm_stage_key(source, a->totals.listing, &key);
+	ret = fm_stage_key(source, a->totals.listing, a->totals.is_file, &key);
 	a->key = key;
 	if (ret < 0) {
 		(void)fm_err_sys(&err, ret, "find %s", a->name);

@@ -668,6 +668,19 @@ static void world_check_source(void *ctx, uint32_t number)
 
 /* ---- all is there ---- */
 
+/* Whether what has the file's name already is the file that was laid out, and nothing else. */
+static int check_named(const struct fm_together *t, int dir)
+{
+	struct stat laid, named;
+	int ret = fm_call_fstatat(t->disk, t->about.name, &laid);
+
+	if (ret == 0)
+		ret = fm_call_fstatat(dir, t->about.name, &named);
+	if (ret == 0 && (laid.st_dev != named.st_dev || laid.st_ino != named.st_ino))
+		ret = -EEXIST;
+	return ret;
+}
+
 /*
  * A dataset of one file: it gets its name beside the directory that it was laid out in. Whoever
  * reads what is here finds it at each moment: by t->disk, which is the directory above from then
@@ -677,7 +690,9 @@ static int name_file(const struct fm_together *t, int dir)
 {
 	int ret = fm_call_linkat(t->disk, t->about.name, dir, t->about.name);
 
-	if (ret < 0 && ret != -EEXIST)	/* of a try that failed */
+	if (ret == -EEXIST)	/* of a try that failed, perhaps */
+		ret = check_named(t, dir);
+	if (ret < 0)
 		return ret;
 	ret = FM_FAULT("stage.named") ? -EIO : fm_call(dup3(dir, t->disk, O_CLOEXEC));
 	return ret < 0 ? ret : 0;

@@ -135,6 +135,9 @@ static void test_file(void)
 	a.entries = 1;
 	CU_ASSERT_EQUAL(decoded(&a, &out), 0);
 	CU_ASSERT_TRUE(out.is_file && !out.is_hub && !out.is_in);
+	CU_ASSERT_TRUE(is_same_run(&a, &out));
+	out.is_file = false;		/* a directory that holds just that file */
+	CU_ASSERT_FALSE(is_same_run(&a, &out));
 	(void)strcpy(a.path, "models--org--name@" COMMIT);
 	CU_ASSERT_EQUAL(decoded(&a, &out), 0);
 	a.is_hub = true;
