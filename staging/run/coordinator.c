@@ -282,12 +282,15 @@ static bool lease_over(struct coordinator *co, struct seat *seat, uint32_t exten
 	return false;
 }
 
-void fm_run_coming_add(struct coordinator *co, struct seat *seat, struct fm_run_coming coming)
+void fm_run_coming_add(struct fm_run *run, struct seat *seat, uint32_t extent, uint8_t from)
 {
-	seat->coming[seat->coming_count++] = coming;
-	co->busy[coming.extent]++;
-	if (coming.from < FM_RUN_NODES_MAX)
-		co->uploads[coming.from]++;
+	struct coordinator *co = &run->coordinator;
+
+	seat->coming[seat->coming_count++] =
+		(struct seat_coming){.extent = extent, .from = from, .since_ns = run->now_ns};
+	co->busy[extent]++;
+	if (from < FM_RUN_NODES_MAX)
+		co->uploads[from]++;
 }
 
 /* The node sent the extent as it said: what failed before is forgotten, but for wrong bytes. */
@@ -316,14 +319,21 @@ static void note_fetch(struct coordinator *co, const struct seat *seat, uint32_t
 	}
 }
 
-static void coming_drop(struct coordinator *co, struct seat *seat, uint32_t extent)
+/* It comes no more, whatever came of it. A fetch had an upload of another node until now. */
+static void coming_drop(struct fm_run *run, struct seat *seat, uint32_t extent)
 {
+	struct coordinator *co = &run->coordinator;
+
 	for (unsigned i = 0; i < seat->coming_count; i++) {
-		if (seat->coming[i].extent != extent)
+		const struct seat_coming *c = &seat->coming[i];
+
+		if (c->extent != extent)
 			continue;
 		co->busy[extent]--;
-		if (seat->coming[i].from < FM_RUN_NODES_MAX)
-			co->uploads[seat->coming[i].from]--;
+		if (c->from < FM_RUN_NODES_MAX) {
+			co->uploads[c->from]--;
+			seat->fetched_ns += run->now_ns - c->since_ns;
+		}
 		seat->coming[i] = seat->coming[--seat->coming_count];
 		return;
 	}
@@ -337,21 +347,6 @@ static const struct seat_lease *lease_of(const struct seat_lease *lease, uint32_
 	return NULL;
 }
 
-/* Fetches that were ordered, and of which the member says nothing: it holds those extents already,
- * and its disk does not answer. Each had an upload since the last pulse. */
-static unsigned fetches_gone(const struct seat *seat, const struct fm_run_state *st)
-{
-	unsigned gone = 0, k;
-
-	for (unsigned i = 0; i < seat->coming_count; i++) {
-		for (k = 0; k < st->coming_count; k++)
-			if (st->coming[k].extent == seat->coming[i].extent)
-				break;
-		gone += k == st->coming_count && seat->coming[i].from != FM_RUN_NOBODY;
-	}
-	return gone;
-}
-
 /* Replaces what was known of a member by what it says now. */
 static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run_state *st)
 {
@@ -361,9 +356,8 @@ static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run
 	memcpy(old, seat->lease, sizeof(old));
 	for (unsigned i = 0; i < FM_RUN_LEASES; i++)
 		lease_drop(co, &seat->lease[i]);
-	seat->fetching += fetches_gone(seat, st);
 	while (seat->coming_count > 0)
-		coming_drop(co, seat, seat->coming[0].extent);
+		coming_drop(run, seat, seat->coming[0].extent);
 	for (unsigned i = 0; i < st->lease_count; i++) {
 		uint32_t extent = st->lease[i].extent;
 		const struct seat_lease *known = lease_of(old, extent);
@@ -378,10 +372,8 @@ static void take_work(struct fm_run *run, struct seat *seat, const struct fm_run
 					    .since_ns = known ? known->since_ns : run->now_ns};
 		co->busy[extent] = (uint16_t)(co->busy[extent] + !st->lease[i].is_revoked);
 	}
-	for (unsigned i = 0; i < st->coming_count; i++) {
-		fm_run_coming_add(co, seat, st->coming[i]);
-		seat->fetching += st->coming[i].from != FM_RUN_NOBODY;
-	}
+	for (unsigned i = 0; i < st->coming_count; i++)
+		fm_run_coming_add(run, seat, st->coming[i].extent, st->coming[i].from);
 }
 
 /* Forgets a member: its leases, and the extents that only it had, are open again. */
@@ -393,7 +385,7 @@ void fm_run_seat_forget(struct fm_run *run, unsigned node)
 
 	unhold_all(run, co, node);
 	take_work(run, seat, &none);
-	*seat = (struct seat){.heard_ns = seat->heard_ns, .fetching = seat->fetching};
+	*seat = (struct seat){.heard_ns = seat->heard_ns, .fetched_ns = seat->fetched_ns};
 }
 
 /* ---- what they say ---- */
@@ -512,7 +504,7 @@ static void on_have(struct fm_run *run, const struct fm_run_msg *msg)
 	if (note_have(run, msg->from, msg->extent, msg->crc, l && l->is_read))
 		co->progress_ns = run->now_ns;
 	note_fetch(co, seat, msg->extent, true);
-	coming_drop(co, seat, msg->extent);
+	coming_drop(run, seat, msg->extent);
 	if (l && l->is_carry)
 		note_came(co, l->server, msg->extent);
 	if (lease_over(co, seat, msg->extent))
@@ -601,7 +593,7 @@ static void on_fetch_failed(struct fm_run *run, const struct fm_run_msg *msg)
 	if (is_fetched_from(seat, msg->extent, msg->node))
 		note_server(co, msg->node, msg);
 	note_fetch(co, seat, msg->extent, false);
-	coming_drop(co, seat, msg->extent);
+	coming_drop(run, seat, msg->extent);
 	co->failed++;
 	seat->avoid |= bit(msg->node);
 	seat->avoid_until_ns = run->now_ns + 2 * run->times->retry;

@@ -531,8 +531,7 @@ static void give_fetch(struct fm_run *run, unsigned node, uint32_t extent, unsig
 				 .node = (uint8_t)server,
 				 .crc = run->coordinator.crc[extent]};
 
-	fm_run_coming_add(&run->coordinator, seat,
-			  (struct fm_run_coming){extent, (uint8_t)server});
+	fm_run_coming_add(run, seat, extent, (uint8_t)server);
 	fm_run_order(run, node, &msg);
 }
 
@@ -586,26 +585,71 @@ static void plan_fetches_of(struct fm_run *run, unsigned node)
 	}
 }
 
+/* How long it had uploads of others, of all its fetches together. */
+static uint64_t fetched_ns(const struct fm_run *run, const struct seat *seat)
+{
+	uint64_t ns = seat->fetched_ns;
+
+	for (unsigned i = 0; i < seat->coming_count; i++)
+		if (seat->coming[i].from != FM_RUN_NOBODY)
+			ns += run->now_ns - seat->coming[i].since_ns;
+	return ns;
+}
+
+static uint64_t fetchers_of(const struct fm_run *run)
+{
+	const struct coordinator *co = &run->coordinator;
+	uint64_t sinks = sinks_of(co), nodes = 0;
+
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (sinks & bit(n) && co->seat[n].is_whole &&
+		    co->seat[n].have_count < run->extent_count)
+			nodes |= bit(n);
+	return nodes;
+}
+
+/*
+ * Who comes late, or lacked nothing for long, is not so far behind the others in what it took that
+ * it has all uploads for as long as the run goes on already: who was there would have none.
+ */
+static void limit_leads(struct fm_run *run, uint64_t nodes)
+{
+	struct coordinator *co = &run->coordinator;
+	uint64_t most = 0;
+
+	for (unsigned n = 0; n < run->node_count; n++)
+		if (nodes & bit(n) && fetched_ns(run, &co->seat[n]) > most)
+			most = fetched_ns(run, &co->seat[n]);
+	for (unsigned n = 0; n < run->node_count; n++) {
+		uint64_t ns = fetched_ns(run, &co->seat[n]) + run->times->stall / 2;
+
+		if (nodes & bit(n) && ns < most)
+			co->seat[n].fetched_ns += most - ns;
+	}
+}
+
 /*
  * The sinks that lack something, those first that took least of others' time so far. One to which
  * an extent comes slowly would have the uploads of a node that gives few, one after the other, as
  * long as it lacks any, and who needs a moment for each would wait for all of them. So would one
  * that takes nothing, since its disk has not answered for what it holds already.
  */
-static unsigned fetchers_of(const struct fm_run *run, uint8_t node[FM_RUN_NODES_MAX])
+static unsigned in_turn(const struct fm_run *run, uint64_t nodes, uint8_t node[FM_RUN_NODES_MAX])
 {
-	const struct coordinator *co = &run->coordinator;
-	uint64_t sinks = sinks_of(co);
+	uint64_t ns[FM_RUN_NODES_MAX];
 	unsigned count = 0, i;
 
 	for (unsigned n = 0; n < run->node_count; n++) {
-		const struct seat *seat = &co->seat[n];
+		uint64_t own = fetched_ns(run, &run->coordinator.seat[n]);
 
-		if (!(sinks & bit(n)) || !seat->is_whole || seat->have_count == run->extent_count)
+		if (!(nodes & bit(n)))
 			continue;
-		for (i = count++; i > 0 && co->seat[node[i - 1]].fetching > seat->fetching; i--)
+		for (i = count++; i > 0 && ns[i - 1] > own; i--) {
 			node[i] = node[i - 1];
+			ns[i] = ns[i - 1];
+		}
 		node[i] = (uint8_t)n;
+		ns[i] = own;
 	}
 	return count;
 }
@@ -613,8 +657,11 @@ static unsigned fetchers_of(const struct fm_run *run, uint8_t node[FM_RUN_NODES_
 static void plan_fetches(struct fm_run *run)
 {
 	uint8_t node[FM_RUN_NODES_MAX];
-	unsigned count = fetchers_of(run, node);
+	uint64_t nodes = fetchers_of(run);
+	unsigned count;
 
+	limit_leads(run, nodes);
+	count = in_turn(run, nodes, node);
 	for (unsigned i = 0; i < count; i++)
 		plan_fetches_of(run, node[i]);
 }

@@ -115,6 +115,13 @@ struct seat_lease {
 	uint64_t since_ns;
 };
 
+/* An extent that comes to a member. */
+struct seat_coming {
+	uint32_t extent;
+	uint8_t from;			/* as in struct fm_run_coming */
+	uint64_t since_ns;		/* what it took before is in fetched_ns */
+};
+
 /* A member, as the coordinator knows it. */
 struct seat {
 	bool is_here, is_whole;		/* is_whole: its report has come */
@@ -124,7 +131,7 @@ struct seat {
 	uint64_t heard_ns;		/* also when it is not here any more */
 	uint64_t page_ns;		/* the last page of its report, or its JOIN */
 	struct seat_lease lease[FM_RUN_LEASES];
-	struct fm_run_coming coming[FM_RUN_SLOTS];
+	struct seat_coming coming[FM_RUN_SLOTS];
 	unsigned coming_count;
 	uint64_t read_after_ns;
 	unsigned reads_failed;
@@ -133,9 +140,9 @@ struct seat {
 	/* it is not asked again before; a node that was invited may be whole at once */
 	uint64_t invite_after_ns, commit_after_ns;
 	uint64_t fetch_after_ns;	/* since what it had was wrong */
-	/* fetches under way, and those that came to nothing, of all its pulses: about seconds;
-	 * also when it is not here any more */
-	uint32_t fetching;
+	/* how long it had uploads of others, from each order on; raised by plan.c for who is far
+	 * behind others; also when it is not here any more */
+	uint64_t fetched_ns;
 	uint32_t next_fetch;
 };
 
@@ -261,7 +268,7 @@ void fm_run_coordinator_take(struct fm_run *run, const struct fm_run_msg *msg);
 void fm_run_order(struct fm_run *run, unsigned node, struct fm_run_msg *msg);
 void fm_run_look_again(struct coordinator *co, uint32_t extent);
 void fm_run_seat_forget(struct fm_run *run, unsigned node);
-void fm_run_coming_add(struct coordinator *co, struct seat *seat, struct fm_run_coming coming);
+void fm_run_coming_add(struct fm_run *run, struct seat *seat, uint32_t extent, uint8_t from);
 uint64_t fm_run_in_place(const struct coordinator *co, enum fm_run_place place);
 
 /* plan.c */

@@ -831,7 +831,7 @@ static void test_slow_server_is_last(void)
 	CU_ASSERT_TRUE(run->coordinator.uploads[slow] < run->coordinator.uploads[other]);
 	CU_ASSERT_EQUAL(fm_run_server(run, 3, 200), (int)other);
 	for (unsigned i = 0; i < FM_RUN_FETCHES; i++) {
-		const struct fm_run_coming *c = &run->coordinator.seat[3].coming[i];
+		const struct seat_coming *c = &run->coordinator.seat[3].coming[i];
 
 		if (c->from != slow)
 			continue;
@@ -898,7 +898,7 @@ static void test_fetches_of_who_takes_none(void)
 	       9, 300);
 	report(run, 2, st, 0, 0);
 	report(run, 3, st, 0, 0);
-	run->coordinator.seat[3].fetching = 3;
+	run->coordinator.seat[3].fetched_ns = 3 * FM_NS_PER_S;
 	fm_run_tick(run, FM_NS_PER_S);
 	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].to, 2);
 	for (unsigned i = 2; i < 6 && last[FM_RUN_FETCH].to == 2; i++) {
@@ -907,6 +907,93 @@ static void test_fetches_of_who_takes_none(void)
 		pulse(run, 2, st);
 	}
 	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].to, 3);
+	fm_run_free(run);
+}
+
+/* Nodes 2 and 3 lack everything, and 1 sends one extent at a time; 2 is ordered one. */
+static struct fm_run *run_with_one_upload(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 0xe);
+
+	fm_run_tick(run, 0);
+	report(run, 1,
+	       (struct fm_run_state){
+		       .place = FM_RUN_READY, .up = 0xd, .have_count = 300, .uploads = 1},
+	       9, 300);
+	report(run, 2, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0x3}, 0, 0);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].to, 2);
+	return run;
+}
+
+/* The node has what it was ordered to fetch last. */
+static void fetched(struct fm_run *run, unsigned node)
+{
+	struct fm_run_msg have = {.type = FM_RUN_HAVE, .from = (uint8_t)node, .join = 5, .crc = 9,
+				  .extent = last[FM_RUN_FETCH].extent};
+
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].to, node);
+	fm_run_message(run, node, &have);
+}
+
+/* A pulse of one that fetches what it was ordered, if that was the last order. */
+static void pulse_of_fetch(struct fm_run *run, unsigned node)
+{
+	struct fm_run_state st = {.place = FM_RUN_SINK,
+				  .up = 0x3,
+				  .have_count = run->coordinator.seat[node].have_count,
+				  .coming_count = last[FM_RUN_FETCH].to == node,
+				  .coming = {{last[FM_RUN_FETCH].extent, 1}}};
+
+	pulse(run, node, st);
+}
+
+/*
+ * Goal: the coordinator's clock says how long a fetch takes, not the pulses of who fetches. Method:
+ * 2 takes 3 s and sends no pulse that counts, 3 takes 1 s and says so each time that it is asked.
+ */
+static void test_fetches_by_clock(void)
+{
+	struct fm_run *run = run_with_one_upload();
+
+	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0x3}, 0, 0);
+	for (unsigned i = 2; i < 5; i++)
+		fm_run_tick(run, i * FM_NS_PER_S);
+	fetched(run, 2);
+	for (unsigned i = 0; i < 8; i++)
+		pulse_of_fetch(run, 3);
+	fm_run_tick(run, 5 * FM_NS_PER_S);
+	fetched(run, 3);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].to, 3);
+	fm_run_free(run);
+}
+
+/*
+ * Goal: who comes late does not have the only upload of a node for as long as the others had it.
+ * Method: 2 needs 20 s for each extent, for an hour; then 3 comes, which needs as long.
+ */
+static void test_fetches_of_who_comes_late(void)
+{
+	struct fm_run *run = run_with_one_upload();
+	unsigned count[2] = {0, 0};
+
+	for (unsigned s = 2; s < 4200; s++) {
+		unsigned node = last[FM_RUN_FETCH].to;
+
+		fm_run_tick(run, s * FM_NS_PER_S);
+		if (s == 3600)
+			report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0x3}, 0,
+			       0);
+		if (s % 20 == 0)
+			fetched(run, node);
+		count[node - 2] += s > 3600 && s % 20 == 0;
+		pulse(run, 1, run->coordinator.seat[1].state);
+		pulse_of_fetch(run, 2);
+		if (s >= 3600)
+			pulse_of_fetch(run, 3);
+	}
+	CU_ASSERT_TRUE(count[0] >= 8);
+	CU_ASSERT_TRUE(count[1] >= 8);
 	fm_run_free(run);
 }
 
@@ -2101,6 +2188,8 @@ static const struct fm_test tests[] = {
 	{"a slow server is last", test_slow_server_is_last},
 	{"who is slow has not all uploads of one", test_fetches_in_turn},
 	{"nor has who takes nothing", test_fetches_of_who_takes_none},
+	{"nor has who tells little of it", test_fetches_by_clock},
+	{"nor has who comes late", test_fetches_of_who_comes_late},
 	{"a fetch of what is read soon", test_fetch_of_what_is_behind},
 	{"an offer to all", test_offer_to_all},
 	{"an offer of one who dropped out", test_offer_of_dropped},
