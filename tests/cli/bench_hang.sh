@@ -40,6 +40,7 @@ is_ready() {
 
 # Whatever there is to stop them with is there: who stops them has no time to lose.
 prepare() {
+	: >tracer	# what the one before said, which the next has not yet emptied, is no "ready"
 	trace_lanes >tracer 2>&1 &
 	tracer=$!
 	await is_ready && grep -q ready tracer || skip "no thread can be stopped here: $(cat tracer)"
