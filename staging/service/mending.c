@@ -39,10 +39,13 @@ struct mending {
 
 static void next(struct mending *m);
 
+/* All of it goes to the source, if that is a store of this node. */
 static void submit(struct mending *m, void (*run)(struct fm_work *w),
 		   void (*done)(struct fm_work *w))
 {
 	m->work = (struct fm_work){ .run = run, .done = done,
+				    .may_await = m->store ? fm_store_may_await(m->store->store)
+							  : NULL,
 				    .who = fm_share_user(m->o.who.uid) };
 	fm_worker_submit(m->s->worker, &m->work, m->s->loop);
 }

@@ -94,14 +94,31 @@ static struct op *op_new(struct fm_together *t, enum op_kind kind, uint32_t exte
 	return op;
 }
 
-static void submit(struct fm_together *t, struct fm_work *work, void (*run)(struct fm_work *w),
-		   void (*done)(struct fm_work *w))
+static void submit_awaiting(struct fm_together *t, struct fm_work *work,
+			    void (*run)(struct fm_work *w), void (*done)(struct fm_work *w),
+			    const void *may_await, enum fm_work_length length)
 {
 	*work = (struct fm_work){ .run = run, .done = done, .user = t->uid,
-				  .job = fm_together_job(t),
+				  .job = fm_together_job(t), .may_await = may_await,
+				  .length = length,
 				  .who = t->asker[0] ? fm_share_name(t->asker)
 						     : fm_share_user(t->uid) };
 	fm_worker_submit(t->all->o.worker, work, t->all->o.loop);
+}
+
+static void submit(struct fm_together *t, struct fm_work *work, void (*run)(struct fm_work *w),
+		   void (*done)(struct fm_work *w))
+{
+	submit_awaiting(t, work, run, done, NULL, FM_WORK_BRIEF);
+}
+
+/* The same of what goes to the source, if that is a store of this node. */
+static void submit_at_source(struct fm_together *t, struct fm_work *work,
+			     void (*run)(struct fm_work *w), void (*done)(struct fm_work *w),
+			     enum fm_work_length length)
+{
+	submit_awaiting(t, work, run, done, t->store ? fm_store_may_await(t->store->store) : NULL,
+			length);
 }
 
 static uint32_t size_of(const struct fm_together *t, uint32_t extent)
@@ -845,7 +862,7 @@ static void given(struct fm_memory_ask *ask)
 	if (op->kind == OP_UPLOAD)
 		submit(op->t, &op->work, upload_run, upload_read);
 	else
-		submit(op->t, &op->work, read_run, read_done);
+		submit_at_source(op->t, &op->work, read_run, read_done, FM_WORK_BRIEF);
 }
 
 /* For the extent; what is read from the source passes a chunk. */
@@ -864,7 +881,7 @@ static void start(struct op *op)
 	if (op->kind == OP_READ)
 		ask_memory(op);
 	else if (op->kind == OP_CHECK)
-		submit(op->t, &op->work, check_run, check_done);
+		submit_at_source(op->t, &op->work, check_run, check_done, FM_WORK_LISTS);
 	else if (op->kind == OP_PUBLISH)
 		submit(op->t, &op->work, publish_run, publish_done);
 	else if (op->is_cancelled)
@@ -1270,7 +1287,8 @@ void fm_together_look_here(struct fm_together *t, const char *asker)
 				      &t->store, &t->work_err);
 	t->is_looking = true;
 	t->ops++;
-	submit(t, &t->work, look_run, look_done);
+	submit_at_source(t, &t->work, look_run, look_done,
+			 t->is_listed ? FM_WORK_BRIEF : FM_WORK_LISTS);
 }
 
 /* ---- this node wants it ---- */
