@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mover/store/access.h"
+
 static int list_run(struct fm_request *r, struct fm_store *s)
 {
 	struct fm_list_opts o = { .after = r->after, .max = FM_WIRE_ENTRIES_MAX };
@@ -147,12 +149,21 @@ static bool asks_no_store(const struct fm_request *r)
 	return r->verb == FM_VERB_FREE && !r->is_at_room;
 }
 
+/* What it may wait for without end: the store, else the user database by its rules. */
+static const void *may_await(const struct fm_request *r)
+{
+	const struct fm_store *s = r->store_ref->store;
+	const void *at = asks_no_store(r) ? NULL : fm_store_may_await(s);
+
+	return at ? at : fm_access_may_await(s, &r->who);
+}
+
 void fm_request_start_work(struct fm_request *r)
 {
 	r->is_working = true;
 	r->work.who = r->who.peer ? fm_share_name(r->who.peer) : fm_share_user(r->who.uid);
 	r->work.user = r->who.uid;
-	r->work.may_await = asks_no_store(r) ? NULL : fm_store_may_await(r->store_ref->store);
+	r->work.may_await = may_await(r);
 	r->work.run = work_run;
 	r->work.done = work_done;
 	fm_worker_submit(r->engine->env.worker, &r->work, r->engine->env.loop);

@@ -20,7 +20,6 @@
  * it is used. */
 #define NSS_BUF_LEN (1u << 20)
 #define GROUPS_MAX 65536	/* the kernel's NGROUPS_MAX */
-#define USER_SHOWN_MAX 64
 
 enum rule_kind { RULE_ANYBODY, RULE_ANY_PEER, RULE_PEER, RULE_USER, RULE_GROUP };
 
@@ -90,17 +89,11 @@ static size_t find_groups_of(uid_t uid, gid_t gid, gid_t *groups)
 	return (size_t)count;
 }
 
-/* Shows a user: "user alice (uid 1000)", or without the name if there is none. */
-static void show_user(uid_t uid, char out[USER_SHOWN_MAX])
+const void *fm_access_user_database(void)
 {
-	struct passwd entry, *found = NULL;
-	char *buf = fm_sys_alloc(NSS_BUF_LEN);
+	static const char user_database;
 
-	if (buf && getpwuid_r(uid, &entry, buf, NSS_BUF_LEN, &found) == 0 && found)
-		snprintf(out, USER_SHOWN_MAX, "user %s (uid %u)", found->pw_name, uid);
-	else
-		snprintf(out, USER_SHOWN_MAX, "uid %u", uid);
-	free(buf);
+	return &user_database;
 }
 
 /* -------------------------------------------------------------------------------------- parsing */
@@ -252,11 +245,16 @@ bool fm_access_asks_users(const struct fm_access *access)
 	return access->has_groups;
 }
 
+const void *fm_access_may_await(const struct fm_store *store, const struct fm_who *who)
+{
+	if (who->peer || who->uid == 0 || !store->ops->asks_users)
+		return NULL;
+	return store->ops->asks_users((struct fm_store *)store) ? fm_access_user_database() : NULL;
+}
+
 int fm_access_check(const struct fm_access *access, const struct fm_who *who, const char *what,
 		    struct fm_err *err)
 {
-	char user[USER_SHOWN_MAX];
-
 	if (fm_access_allows(access, who))
 		return 0;
 	if (who->peer)
@@ -264,11 +262,10 @@ int fm_access_check(const struct fm_access *access, const struct fm_who *who, co
 				  "peer %s may not %s here; \"peer:%s\" in the store's %s list "
 				  "would allow it",
 				  who->peer, what, who->peer, what);
-	show_user(who->uid, user);
 	return fm_err_set(err, -EACCES,
-			  "%s may not %s here; \"user:NAME\" or \"group:NAME\" in the store's %s "
-			  "list would allow it",
-			  user, what, what);
+			  "uid %u may not %s here; \"user:NAME\" or \"group:NAME\" in the store's "
+			  "%s list would allow it",
+			  (unsigned)who->uid, what, what);
 }
 
 /* ------------------------------------------------------------------------------------- telling */

@@ -38,8 +38,18 @@ bool fm_access_allows(const struct fm_access *access, const struct fm_who *who);
 /* Whether that needs the user database: some rule is about a group. */
 bool fm_access_asks_users(const struct fm_access *access);
 
-/* 0, or -EACCES and a text that says who may not do what ("read", "write") and how that is
- * changed. */
+/*
+ * What asking that store's rules about `who` may wait for without end, for struct fm_work: the user
+ * database, where rules name groups and `who` is a user of this machine other than root. NULL:
+ * nothing. At once.
+ */
+const void *fm_access_may_await(const struct fm_store *store, const struct fm_who *who);
+
+/* The user database, as one of the things that may be waited for. */
+const void *fm_access_user_database(void);
+
+/* 0, or -EACCES and a text that says who may not do what ("read", "write") and how that is changed.
+ * A user is told by his number: to look his name up may take for ever. */
 int fm_access_check(const struct fm_access *access, const struct fm_who *who, const char *what,
 		    struct fm_err *err);
 

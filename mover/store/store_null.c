@@ -312,6 +312,12 @@ static int null_may_write(struct store_null *s, const char *path, const struct f
 	return ret < 0 ? ret : fm_path_check(path, err);
 }
 
+static bool store_null_asks_users(struct fm_store *store)
+{
+	return fm_access_asks_users(null_of(store)->read) ||
+	       fm_access_asks_users(null_of(store)->write);
+}
+
 static void store_null_rights(struct fm_store *store, const struct fm_who *who, bool *may_read,
 			      bool *may_write)
 {
@@ -412,6 +418,7 @@ static void store_null_free(struct fm_store *store)
 
 static const struct fm_store_ops store_null_ops = {
 	.open_source = store_null_open_source,
+	.asks_users = store_null_asks_users,
 	.rights = store_null_rights,
 	.lets_peer = store_null_lets_peer,
 	.create = store_null_create,

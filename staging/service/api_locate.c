@@ -21,6 +21,7 @@
 #include "mover/base/json.h"
 #include "mover/base/worker.h"
 #include "mover/node/node.h"
+#include "mover/store/access.h"
 #include "staging/service/api_ops.h"
 
 struct locate {
@@ -49,6 +50,16 @@ static void locate_run(struct fm_work *work)
 		l->store = s->name;
 		l->below = below;
 	}
+}
+
+/* The rules of all stores are asked, of their file systems none. */
+static const void *may_await(const struct locate *l)
+{
+	const void *users = NULL;
+
+	for (unsigned i = 0; i < l->count && !users; i++)
+		users = fm_access_may_await(l->stores[i]->store, &l->who);
+	return users;
 }
 
 /*
@@ -125,6 +136,7 @@ static int start_locate(struct fm_api_task *t, const struct fm_api_call *call, s
 			l->stores[l->count++] = ref;
 	}
 	l->work = (struct fm_work){ .run = locate_run, .done = locate_done,
+				    .may_await = may_await(l),
 				    .who = fm_share_user(l->who.uid) };
 	t->work = l;
 	t->work_forget = forget;

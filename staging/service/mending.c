@@ -12,6 +12,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/worker.h"
 #include "mover/node/node.h"
+#include "mover/store/access.h"
 #include "staging/service/borrow.h"
 #include "staging/service/check_runs.h"
 #include "staging/service/hub.h"
@@ -39,15 +40,25 @@ struct mending {
 
 static void next(struct mending *m);
 
+static void submit_awaiting(struct mending *m, void (*run)(struct fm_work *w),
+			    void (*done)(struct fm_work *w), const void *may_await)
+{
+	m->work = (struct fm_work){ .run = run, .done = done,
+				    .may_await = may_await,
+				    .who = fm_share_user(m->o.who.uid) };
+	fm_worker_submit(m->s->worker, &m->work, m->s->loop);
+}
+
 /* All of it goes to the source, if that is a store of this node. */
+static const void *may_await(const struct mending *m)
+{
+	return m->store ? fm_store_may_await(m->store->store) : NULL;
+}
+
 static void submit(struct mending *m, void (*run)(struct fm_work *w),
 		   void (*done)(struct fm_work *w))
 {
-	m->work = (struct fm_work){ .run = run, .done = done,
-				    .may_await = m->store ? fm_store_may_await(m->store->store)
-							  : NULL,
-				    .who = fm_share_user(m->o.who.uid) };
-	fm_worker_submit(m->s->worker, &m->work, m->s->loop);
+	submit_awaiting(m, run, done, may_await(m));
 }
 
 /* ---- a file is done ---- */
@@ -226,7 +237,10 @@ static void next(struct mending *m)
 		       m->o.is_file || !m->base[0] ? "" : "/", m->o.is_file ? "" : path);
 	fm_err_clear(&m->err);
 	m->from = -1;
-	submit(m, open_run, opened);
+	submit_awaiting(m, open_run, opened,
+			may_await(m) || !m->store ? may_await(m)
+						  : fm_access_may_await(m->store->store,
+									&m->o.who));
 }
 
 /*

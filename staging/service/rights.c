@@ -49,9 +49,7 @@ bool fm_stage_rights_is_user(uid_t uid)
 
 const void *fm_stage_rights_may_await(void)
 {
-	static const char user_database;
-
-	return &user_database;
+	return fm_access_user_database();
 }
 
 static bool asks_users(const struct fm_store *store)

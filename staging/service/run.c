@@ -23,6 +23,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/node/node.h"
+#include "mover/store/access.h"
 #include "mover/store/held_file.h"
 #include "mover/tree/remove.h"
 #include "mover/tree/staging.h"
@@ -33,6 +34,7 @@
 #include "staging/service/hub.h"
 #include "staging/service/local.h"
 #include "staging/service/older.h"
+#include "staging/service/rights.h"
 #include "staging/service/served.h"
 #include "staging/service/together.h"
 
@@ -148,14 +150,14 @@ static void closed(struct fm_work *work)
 	fm_engine_check_stopped(engine);
 }
 
-/* A copy: of what a caller serves, or of a store of this node; or what awaits nothing. */
 static void submit_awaiting(struct fm_stage_run *r, void (*run)(struct fm_work *w),
-			    void (*done)(struct fm_work *w), const void *may_await)
+			    void (*done)(struct fm_work *w), const void *may_await,
+			    enum fm_work_length length)
 {
 	r->work = (struct fm_work){ .run = run, .done = done, .user = r->uid, .job = r->job,
 				    .may_await = may_await,
 				    .awaits_caller = r->served && may_await,
-				    .length = r->served ? FM_WORK_BRIEF : FM_WORK_COPIES,
+				    .length = length,
 				    .who = r->peer[0] ? fm_share_name(r->peer)
 						      : fm_share_user(r->uid) };
 	fm_worker_submit(r->runs->o.worker, &r->work, r->runs->o.loop);
@@ -164,7 +166,7 @@ static void submit_awaiting(struct fm_stage_run *r, void (*run)(struct fm_work *
 static void submit(struct fm_stage_run *r, void (*run)(struct fm_work *w),
 		   void (*done)(struct fm_work *w))
 {
-	submit_awaiting(r, run, done, NULL);
+	submit_awaiting(r, run, done, NULL, FM_WORK_BRIEF);
 }
 
 static void discard(struct fm_work *work)
@@ -526,13 +528,40 @@ static void copied(struct fm_work *work)
 		end_run(r);
 }
 
+static void submit_copy(struct fm_stage_run *r)
+{
+	const void *store = r->from ? fm_store_may_await(r->from->store) : NULL;
+
+	submit_awaiting(r, copy, copied, r->served ? fm_served_may_await(r->served) : store,
+			r->served ? FM_WORK_BRIEF : FM_WORK_COPIES);
+}
+
+static void look_up(struct fm_work *work)
+{
+	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
+	const struct fm_who who = { NULL, r->uid, r->gid };
+
+	(void)fm_stage_rights_may_read(r->from->store, &who);	/* what copies it says so */
+}
+
+static void looked_up(struct fm_work *work)
+{
+	submit_copy(fm_container_of(work, struct fm_stage_run, work));
+}
+
+/* As with a listing, a user database that does not answer is waited for first, apart. */
 static void start_copy(struct fm_stage_run *r)
 {
+	const struct fm_who who = { NULL, r->uid, r->gid };
+	const void *users =
+		r->from && !r->served ? fm_access_may_await(r->from->store, &who) : NULL;
+
 	r->phase = "copying";
 	r->is_coming = true;
-	submit_awaiting(r, copy, copied, r->served ? fm_served_may_await(r->served)
-					 : r->from ? fm_store_may_await(r->from->store)
-						   : NULL);
+	if (users && !fm_store_may_await(r->from->store))
+		submit_awaiting(r, look_up, looked_up, users, FM_WORK_BRIEF);
+	else
+		submit_copy(r);
 }
 
 /* ---- with other nodes ---- */

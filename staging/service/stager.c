@@ -24,6 +24,7 @@
 #include "mover/node/session.h"
 #include "mover/services/request.h"
 #include "mover/services/target.h"
+#include "mover/store/access.h"
 #include "mover/store/tree_file.h"
 #include "staging/build.h"
 #include "staging/key.h"
@@ -505,9 +506,8 @@ static void hold_done(struct fm_work *work)
 	if (a->has_entry && a->store_changes != a->s->o.engine->store_changes) {
 		a->store_changes = a->s->o.engine->store_changes;
 		find_rules(a);
-		/* whom it refuses is named in words, by his name */
 		submit_looking_up(a, again_run, hold_done,
-				  a->from ? fm_stage_rights_may_await() : NULL);
+				  fm_stage_rights_may_await_of(a->from ? a->from->store : NULL));
 		return;
 	}
 	/* It is here, though the run may have found nothing when it looked, and waits for it. */
@@ -959,6 +959,39 @@ static const void *may_await_own(const struct fm_stage_ask *a)
 	return a->from ? fm_store_may_await(a->from->store) : NULL;
 }
 
+static void crc_local_run(struct fm_work *work);
+
+static void look_up_run(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	const struct fm_who who = { NULL, a->uid, a->gid };
+
+	(void)fm_stage_rights_may_read(a->from->store, &who);	/* what reads it says so */
+}
+
+static void looked_up(struct fm_work *work)
+{
+	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
+	bool is_file = a->is_reread && a->totals.is_file;
+
+	submit_awaiting(a, is_file ? crc_local_run : list_local_run, list_done, may_await_own(a));
+}
+
+/*
+ * Lists or reads the source in a store of this node. What always answers has threads of which a
+ * user database that does not answer takes none: it is waited for first, apart.
+ */
+static void submit_own(struct fm_stage_ask *a)
+{
+	const struct fm_who who = { NULL, a->uid, a->gid };
+	const void *users = a->from ? fm_access_may_await(a->from->store, &who) : NULL;
+
+	if (users && !may_await_own(a))
+		submit_looking_up(a, look_up_run, looked_up, users);
+	else
+		looked_up(&a->work);
+}
+
 static int list_local(struct fm_stage_ask *a, struct fm_err *err)
 {
 	int ret = fm_stage_offered_new(FM_STAGE_OFFERED_MAX, &a->offered, err);
@@ -968,8 +1001,10 @@ static int list_local(struct fm_stage_ask *a, struct fm_err *err)
 	if (ret < 0)
 		return ret;
 	a->is_listing = a->is_own;
-	submit_awaiting(a, list_local_run, list_done,
-			a->list ? fm_served_may_await(a->list) : may_await_own(a));
+	if (a->list)
+		submit_awaiting(a, list_local_run, list_done, fm_served_may_await(a->list));
+	else
+		submit_own(a);
 	return 0;
 }
 
@@ -1118,7 +1153,7 @@ static void reread(struct fm_stage_ask *a)
 	else if (ret == 0 && !is_own)
 		ret = crc_of_file(a, &err);
 	else if (ret == 0 && (ret = open_own(a, &err)) == 0)
-		submit_awaiting(a, crc_local_run, list_done, may_await_own(a));
+		submit_own(a);
 	if (ret < 0)
 		fail_ask(a, &err);
 }

@@ -23,6 +23,7 @@
 #include "mover/base/fault.h"
 #include "mover/services/target.h"
 #include "mover/services/transfer/transfer.h"
+#include "mover/store/access.h"
 #include "mover/tree/remove.h"
 #include "mover/tree/staging.h"
 #include "staging/cache_file.h"
@@ -1270,6 +1271,20 @@ bool fm_togethers_lack_volume(const struct fm_togethers *all, const struct fm_st
 	       fm_engine_volume_of(all->o.engine, a->store, len);
 }
 
+/* It is listed, unless who asked here has done so, and opened. */
+static void submit_look(struct fm_together *t)
+{
+	const struct fm_who who = { t->asker[0] ? t->asker : NULL, t->uid, t->gid };
+	const struct fm_store *s = t->store ? t->store->store : NULL;
+
+	if (s && t->is_listed && !fm_store_may_await(s))
+		submit_awaiting(t, &t->work, look_run, look_done, fm_access_may_await(s, &who),
+				FM_WORK_BRIEF);
+	else
+		submit_at_source(t, &t->work, look_run, look_done,
+				 t->is_listed ? FM_WORK_BRIEF : FM_WORK_LISTS);
+}
+
 void fm_together_look_here(struct fm_together *t, const char *asker)
 {
 	struct fm_store_ref *rules = fm_togethers_rules(t->all, &t->about);
@@ -1287,8 +1302,7 @@ void fm_together_look_here(struct fm_together *t, const char *asker)
 				      &t->store, &t->work_err);
 	t->is_looking = true;
 	t->ops++;
-	submit_at_source(t, &t->work, look_run, look_done,
-			 t->is_listed ? FM_WORK_BRIEF : FM_WORK_LISTS);
+	submit_look(t);
 }
 
 /* ---- this node wants it ---- */

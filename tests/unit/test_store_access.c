@@ -166,6 +166,38 @@ static void test_no_rules(void)
 	fm_access_free(NULL);
 }
 
+/*
+ * Goal: asking the rules waits for the user database only where they name groups and a local user
+ * but root is asked about, who is refused by his number.
+ */
+static void test_user_database(void)
+{
+	static const char *const groups[] = { "group:root", NULL };
+	static const char *const no_groups[] = { "user:root", NULL };
+	const struct fm_who other = { .uid = 65534, .gid = 65534 };
+	struct fm_attr attr;
+	struct fm_err err = { 0 };
+	struct fm_store *s;
+	char dir[64];
+
+	dir_make(ON_DISK, dir);
+	for (int n = 0; n < 4; n++) {
+		struct fm_store_opts opts = { .name = "s", .directory = n % 2 ? "null:" : dir,
+					      .read = n < 2 ? groups : no_groups,
+					      .write = no_groups };
+
+		CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
+		CU_ASSERT_PTR_EQUAL(fm_access_may_await(s, &other),
+				    n < 2 ? fm_access_user_database() : NULL);
+		CU_ASSERT_PTR_NULL(fm_access_may_await(s, &root_user));
+		CU_ASSERT_PTR_NULL(fm_access_may_await(s, &a_peer));
+		CU_ASSERT_EQUAL(s->ops->stat(s, "1", &other, &attr, &err), -EACCES);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "uid 65534 may not read here"));
+		s->ops->free(s);
+	}
+	dir_remove(dir);
+}
+
 /* Goal: each operation of a store asks the right list before it looks at the disk. */
 static void test_store_asks(void)
 {
@@ -523,6 +555,7 @@ static const struct fm_test tests[] = {
 	{ "a rule that says nothing is named", test_bad_rules },
 	{ "without rules nobody but root may", test_no_rules },
 	{ "rules for users are told, with the IDs of their names", test_telling },
+	{ "only rules for groups wait for the user database", test_user_database },
 	{ "each operation asks the right list", test_store_asks },
 	{ "what the service's user may not do is EPERM", test_service_rights },
 	{ "access = group wants a directory that gives its group", test_access_group },

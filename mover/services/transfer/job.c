@@ -20,6 +20,7 @@
 #include "mover/base/words.h"
 #include "mover/data/layout.h"
 #include "mover/services/target.h"
+#include "mover/store/access.h"
 #include "mover/store/held_file.h"
 #include "mover/store/tree_file.h"
 
@@ -488,12 +489,21 @@ void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work),
 	fm_job_submit(j, &j->work);
 }
 
+/* The store, else the user database by its rules. */
+static const void *may_await(const struct fm_job *j)
+{
+	const struct fm_store *s = j->store_ref ? j->store_ref->store : NULL;
+	const void *at = s ? fm_store_may_await(s) : NULL;
+
+	return at || !s ? at : fm_access_may_await(s, &j->who);
+}
+
 void fm_job_submit(struct fm_job *j, struct fm_work *work)
 {
 	work->who = whose(j);
 	work->user = j->who.uid;
 	work->job = j->name;
-	work->may_await = j->store_ref ? fm_store_may_await(j->store_ref->store) : NULL;
+	work->may_await = may_await(j);
 	fm_worker_submit(worker_of(j), work, j->engine->env.loop);
 }
 
