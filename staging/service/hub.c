@@ -275,6 +275,7 @@ struct show {
 	const struct fm_hub_source *source;	/* of the dataset */
 	const char *revision;
 	const char *asked;		/* the source that a user here asked for; NULL: not here */
+	uid_t uid;			/* who; 0: not here */
 	char *note;			/* FM_HUB_NOTE_MAX; "": nothing is to be told */
 };
 
@@ -406,28 +407,35 @@ static int show_data(const struct place *h, int repository, const struct show *s
 	return ret == 0 ? make_same(repository, s->info, from, SNAPSHOTS, commit) : ret;
 }
 
+static struct fm_hub_ref ref_of(const struct place *h, const struct show *s)
+{
+	return (struct fm_hub_ref){ .revision = s->revision, .commit = s->source->name.revision,
+				    .whom = h->is_own  ? FM_HUB_REF_FOR_OWN
+					    : s->asked ? FM_HUB_REF_FOR_USER
+						       : FM_HUB_REF_FOR_ANOTHER,
+				    .uid = s->uid };
+}
+
 /* repository: negative if there is none yet. */
 static int check_in(const struct place *h, int repository, const struct show *s,
 		    struct fm_err *err)
 {
-	enum fm_hub_ref_for whom = h->is_own  ? FM_HUB_REF_FOR_OWN
-				   : s->asked ? FM_HUB_REF_FOR_USER
-					      : FM_HUB_REF_FOR_ANOTHER;
-	const char *commit = s->source->name.revision;
+	const struct fm_hub_ref ref = ref_of(h, s);
+	const char *commit = ref.commit;
 
 	if (!s->asked && has_newer(h, repository, s))
 		return fm_err_set(err, -ESTALE, "there is a newer copy of %s; run it again",
 				  commit);
 	if (strcmp(s->revision, commit) == 0)
 		return 0;
-	return fm_hub_ref_check(repository, s->revision, commit, whom, err);
+	return fm_hub_ref_check(repository, &ref, err);
 }
 
 static int make_ref(const struct place *h, int repository, const struct show *s)
 {
+	const struct fm_hub_ref ref = ref_of(h, s);
 	unsigned gone;
-	int ret = fm_hub_ref_make(repository, s->revision, s->source->name.revision, !s->asked,
-				  &gone);
+	int ret = fm_hub_ref_make(repository, &ref, &gone);
 
 	if (gone > 0)
 		fm_log_info("%s/" HUB "/%s: %u refs that were made for other nodes were in the way "
@@ -564,14 +572,15 @@ static int find_place(const struct fm_hub *h, const char *text, struct fm_hub_so
 	return 0;
 }
 
-int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char *asked, char *path,
-		size_t max, char note[static FM_HUB_NOTE_MAX], struct fm_err *err)
+int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision,
+		const struct fm_hub_asked *asked, char *path, size_t max,
+		char note[static FM_HUB_NOTE_MAX], struct fm_err *err)
 {
 	struct fm_hub_source source;
 	struct fm_cache_info info;
 	const struct show s = {
-		.info = &info, .source = &source, .revision = revision, .asked = asked,
-		.note = note
+		.info = &info, .source = &source, .revision = revision,
+		.asked = asked ? asked->source : NULL, .uid = asked ? asked->uid : 0, .note = note
 	};
 	struct place in;
 	int len, ret;

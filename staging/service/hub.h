@@ -80,15 +80,20 @@ void fm_hub_own_home(const struct fm_hub *h, uid_t uid, char out[static FM_PATH_
  * the snapshot. -EINVAL: the revision is a commit, and another one. -EEXIST: "a" cannot be there
  * with "a/b".
  *
- * asked: the source that a user of this node asked for; its names are made. If the repository is
+ * asked: what a user of this node asked for; its names are made. If the repository is
  * of several because of that from now on, the note says so, what follows and what may be done.
  * NULL: another node asks. Then besides: -EEXIST, the repository is of another source, or of
  * several; -ESTALE, a newer copy of that commit is shown; and what fm_hub_ref_check() says of the
  * revision.
  */
 #define FM_HUB_NOTE_MAX 768
-int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision, const char *asked, char *path,
-		size_t max, char note[static FM_HUB_NOTE_MAX], struct fm_err *err);
+struct fm_hub_asked {
+	const char *source;
+	uid_t uid;
+};
+int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision,
+		const struct fm_hub_asked *asked, char *path, size_t max,
+		char note[static FM_HUB_NOTE_MAX], struct fm_err *err);
 
 /*
  * The source of a repository, NODE:STORE, that a user of this node asked for; "": it has none, or

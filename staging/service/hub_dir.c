@@ -6,14 +6,18 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "mover/base/call.h"
 #include "mover/base/fault.h"
 #include "staging/cache_file.h"
 
+#define UID_NAME "user.fmove_uid"
+#define UID_LEN 10	/* digits */
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 int fm_hub_dir_open(int parent, const char *name)
@@ -52,7 +56,33 @@ void fm_hub_dir_clear(int repository)
 	(void)unlinkat(repository, FM_HUB_NEW, 0);
 }
 
-int fm_hub_dir_write(int repository, const char *text, mode_t mode)
+/* A file system without attributes says of none for whom it is. */
+static int note_uid(int fd, uid_t uid)
+{
+	char text[UID_LEN + 1];
+	int len = snprintf(text, sizeof(text), "%u", (unsigned)uid), ret;
+
+	ret = uid == FM_HUB_NOBODY ? 0 : fm_call(fsetxattr(fd, UID_NAME, text, (size_t)len, 0));
+	return ret == -EOPNOTSUPP ? 0 : ret;
+}
+
+uid_t fm_hub_dir_uid(int dir, const char *name)
+{
+	int fd = fm_call(openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+	char text[UID_LEN + 1], *end = text;
+	ssize_t len = fd < 0 ? -1 : fgetxattr(fd, UID_NAME, text, UID_LEN);
+	unsigned long uid = FM_HUB_NOBODY;
+
+	if (len > 0) {
+		text[len] = '\0';
+		uid = strtoul(text, &end, 10);
+	}
+	if (fd >= 0)
+		(void)close(fd);	/* only read */
+	return end == text || *end ? FM_HUB_NOBODY : (uid_t)uid;
+}
+
+int fm_hub_dir_write(int repository, const char *text, mode_t mode, uid_t uid)
 {
 	int fd, ret;
 
@@ -61,6 +91,8 @@ int fm_hub_dir_write(int repository, const char *text, mode_t mode)
 	if (fd < 0)
 		return fd;
 	ret = FM_FAULT("hub.write") ? -ENOSPC : fm_call_write_all(fd, text, strlen(text), 0);
+	if (ret == 0)
+		ret = note_uid(fd, uid);	/* while it may be written */
 	if (ret == 0)
 		ret = fm_call(fchmod(fd, mode));
 	if (ret == 0)

@@ -24,8 +24,15 @@ int fm_hub_dir_enter(int parent, const char *name);
 /* Removes what a crash may have left at FM_HUB_NEW. */
 void fm_hub_dir_clear(int repository);
 
-/* Makes a file FM_HUB_NEW of that text, in the place of such a one, and syncs it. */
-int fm_hub_dir_write(int repository, const char *text, mode_t mode);
+/*
+ * Makes a file FM_HUB_NEW of that text, in the place of such a one, and syncs it. uid: for whom it
+ * is, which stands beside the text where the file system has extended attributes; FM_HUB_NOBODY.
+ */
+#define FM_HUB_NOBODY ((uid_t)-1)
+int fm_hub_dir_write(int repository, const char *text, mode_t mode, uid_t uid);
+
+/* For whom the file is; FM_HUB_NOBODY: it does not say. */
+uid_t fm_hub_dir_uid(int dir, const char *name);
 
 /* Gives FM_HUB_NEW of the repository a name in dir, in the place of what is there, and syncs it. */
 int fm_hub_dir_name(int repository, int dir, const char *name);

@@ -83,7 +83,7 @@ int fm_hub_mark_write(int home, const char *repository, const char *from, bool i
 		return marks;
 	(void)snprintf(text, sizeof(text), FORMAT "%s\n%s", from[0] ? from : SEVERAL,
 		       from[0] && is_asked ? ASKED : "");
-	ret = fm_hub_dir_write(marks, text, 0644);
+	ret = fm_hub_dir_write(marks, text, 0644, FM_HUB_NOBODY);
 	if (ret == 0)
 		ret = fm_hub_dir_name(marks, marks, repository);
 	(void)close(marks);	/* synced */

@@ -39,7 +39,8 @@ static void drop_ref(int dir, const char *name, void *ctx)
 struct count {
 	const char *commit;		/* NULL: whatever they lead to */
 	bool is_of_users;		/* none of those that were made for other nodes alone */
-	unsigned refs;
+	uid_t uid;
+	unsigned refs, his;		/* his: that user's */
 };
 
 static bool is_for_others(int dir, const char *name);
@@ -49,10 +50,29 @@ static void count_ref(int dir, const char *name, void *ctx)
 	char commit[FM_HUB_COMMIT_LEN + 1];
 	struct count *c = ctx;
 
-	if (fm_hub_ref_read(dir, name, commit) < 0)
+	if (fm_hub_ref_read(dir, name, commit) < 0) {
 		fm_hub_dir_each(dir, name, count_ref, c);
-	else if (!c->is_of_users || !is_for_others(dir, name))
-		c->refs += !c->commit || strcmp(commit, c->commit) == 0;
+		return;
+	}
+	if ((c->is_of_users && is_for_others(dir, name)) ||
+	    (c->commit && strcmp(commit, c->commit) != 0))
+		return;
+	c->refs++;
+	c->his += c->is_of_users && fm_hub_dir_uid(dir, name) == c->uid;
+}
+
+/* Those of users, but for main, which is none that a user made up. */
+static void count_users(int repository, struct count *c)
+{
+	struct count of_main = { .is_of_users = c->is_of_users, .uid = c->uid };
+	char now[FM_HUB_COMMIT_LEN + 1];
+
+	fm_hub_dir_each(repository, REFS, count_ref, c);
+	if (!c->is_of_users || fm_hub_ref_read(repository, REFS "/main", now) < 0)
+		return;
+	count_ref(repository, REFS "/main", &of_main);
+	c->refs -= of_main.refs;
+	c->his -= of_main.his;
 }
 
 static bool leads_to(int repository, const char *revision, const char *commit)
@@ -127,16 +147,33 @@ static int check_another(int repository, const char *revision, const char *commi
 	return 0;
 }
 
+static int too_many(const struct count *c, const char *commit, struct fm_err *err)
+{
+	if (c->refs < FM_HUB_USERS_REFS_MAX)
+		return fm_err_set(err, -EDQUOT,
+				  "you have asked for %u branches and tags of that repository, and "
+				  "others for %u, which leaves %u for those who come: ask for the "
+				  "commit itself, %s, or fmove unstage what yours lead to",
+				  c->his, c->refs - c->his, FM_HUB_USERS_REFS_MAX - c->refs,
+				  commit);
+	return fm_err_set(err, -EDQUOT,
+			  "%u branches and tags of that repository are staged %s already: ask for "
+			  "the commit itself, %s, or fmove unstage what they lead to",
+			  c->refs, c->is_of_users ? "here" : "from your own hub cache", commit);
+}
+
 /*
  * For users of this node, in a hub of one of them or in that of all. One that moves takes no more
  * than it did; what was made for other nodes bars no user. main is everywhere, and no user's name
- * for it: those who fill a repository take it from nobody.
+ * for it: those who fill a repository take it from nobody. One user leaves some to the others, by
+ * the rule of base/share.h.
  */
-static int check_users(int repository, const char *revision, const char *commit, bool is_own,
-		       struct fm_err *err)
+static int check_users(int repository, const struct fm_hub_ref *ref, struct fm_err *err)
 {
 	char path[REF_PATH_MAX], now[FM_HUB_COMMIT_LEN + 1];
-	struct count c = { .is_of_users = !is_own };
+	const char *revision = ref->revision;
+	bool is_own = ref->whom == FM_HUB_REF_FOR_OWN;
+	struct count c = { .is_of_users = !is_own, .uid = ref->uid };
 	int ret = is_own ? check_parts(revision, "of an own hub cache", err) : 0;
 
 	(void)snprintf(path, sizeof(path), REFS "/%s", revision);
@@ -145,13 +182,11 @@ static int check_users(int repository, const char *revision, const char *commit,
 	     (is_own || !is_for_others(repository, path))))
 		return ret;
 	fm_hub_ref_drop(repository, "");	/* directories that a crash has left empty */
-	fm_hub_dir_each(repository, REFS, count_ref, &c);
-	if (c.refs < FM_HUB_USERS_REFS_MAX)
+	count_users(repository, &c);
+	if (c.refs < FM_HUB_USERS_REFS_MAX &&
+	    (is_own || (c.his + 1) / 7 <= FM_HUB_USERS_REFS_MAX - 1 - c.refs))
 		return 0;
-	return fm_err_set(err, -EDQUOT,
-			  "%u branches and tags of that repository are staged %s already: ask for "
-			  "the commit itself, %s, or fmove unstage what they lead to",
-			  c.refs, is_own ? "from your own hub cache" : "here", commit);
+	return too_many(&c, ref->commit, err);
 }
 
 static void look_what_stays(int dir, const char *name, void *ctx)
@@ -206,33 +241,45 @@ static int check_way(int repository, const char *revision, bool is_for_another, 
 	return 0;
 }
 
-int fm_hub_ref_check(int repository, const char *revision, const char *commit,
-		     enum fm_hub_ref_for whom, struct fm_err *err)
+/* Whether nothing is to be made: it leads there, and is not to become a user's. */
+static bool is_made(int repository, const struct fm_hub_ref *ref)
 {
-	bool is_for_another = whom == FM_HUB_REF_FOR_ANOTHER;
+	char path[REF_PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), REFS "/%s", ref->revision);
+	return leads_to(repository, ref->revision, ref->commit) &&
+	       (ref->whom == FM_HUB_REF_FOR_ANOTHER || !is_for_others(repository, path));
+}
+
+int fm_hub_ref_check(int repository, const struct fm_hub_ref *ref, struct fm_err *err)
+{
+	bool is_for_another = ref->whom == FM_HUB_REF_FOR_ANOTHER;
 	int ret = 0;
 
-	if (leads_to(repository, revision, commit))
+	if (is_made(repository, ref))
 		return 0;
 	if (is_for_another)
-		ret = check_another(repository, revision, commit, err);
+		ret = check_another(repository, ref->revision, ref->commit, err);
 	else
-		ret = check_users(repository, revision, commit, whom == FM_HUB_REF_FOR_OWN, err);
-	return ret == 0 ? check_way(repository, revision, is_for_another, err) : ret;
+		ret = check_users(repository, ref, err);
+	return ret == 0 ? check_way(repository, ref->revision, is_for_another, err) : ret;
 }
 
 /* ---- what appears ---- */
 
-/* What a user here has asked for stays his, though another node moves it. */
-static mode_t mode_of(int dir, const char *name, bool is_for_another)
+/* What a user here has asked for stays his, though another one or another node moves it. */
+static int write_ref(int repository, int dir, const char *name, const struct fm_hub_ref *ref)
 {
+	bool is_for_another = ref->whom == FM_HUB_REF_FOR_ANOTHER;
+	uid_t uid = ref->whom == FM_HUB_REF_FOR_USER ? ref->uid : FM_HUB_NOBODY;
 	struct stat st;
 
-	if (!is_for_another)
-		return MODE_HERE;
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !is_for_others(dir, name)
-		       ? MODE_HERE
-		       : MODE_ANOTHER;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !is_for_others(dir, name)) {
+		is_for_another = false;
+		uid = fm_hub_dir_uid(dir, name);
+	}
+	return fm_hub_dir_write(repository, ref->commit, is_for_another ? MODE_ANOTHER : MODE_HERE,
+				uid);
 }
 
 /* Removes the ref, or those in the directory, that were made for other nodes. */
@@ -265,16 +312,14 @@ static int make_dirs(int repository, const char **revision, bool is_for_another,
 	return dir;
 }
 
-int fm_hub_ref_make(int repository, const char *revision, const char *commit, bool is_for_another,
-		    unsigned *gone)
+int fm_hub_ref_make(int repository, const struct fm_hub_ref *ref, unsigned *gone)
 {
-	char path[REF_PATH_MAX];
+	bool is_for_another = ref->whom == FM_HUB_REF_FOR_ANOTHER;
+	const char *revision = ref->revision;
 	int dir, ret;
 
 	*gone = 0;
-	(void)snprintf(path, sizeof(path), REFS "/%s", revision);
-	if (leads_to(repository, revision, commit) &&
-	    (is_for_another || !is_for_others(repository, path)))
+	if (is_made(repository, ref))
 		return 0;
 	dir = make_dirs(repository, &revision, is_for_another, gone);
 	if (dir < 0)
@@ -282,7 +327,7 @@ int fm_hub_ref_make(int repository, const char *revision, const char *commit, bo
 	if (!is_for_another)
 		fm_hub_dir_each(dir, revision, drop_others, gone);
 	(void)unlinkat(dir, revision, AT_REMOVEDIR);	/* if nothing is left in it */
-	ret = fm_hub_dir_write(repository, commit, mode_of(dir, revision, is_for_another));
+	ret = write_ref(repository, dir, revision, ref);
 	if (ret == 0)
 		ret = fm_hub_dir_name(repository, dir, revision);
 	(void)close(dir);	/* synced */

@@ -341,6 +341,7 @@ static void give_run(struct fm_work *work)
 	struct fm_cache *c = a->s->cache;
 	struct fm_err *err = &a->result.err;
 	char source[FM_CACHE_SOURCE_MAX + 1];
+	const struct fm_hub_asked asked = { .source = source, .uid = a->uid };
 	int ret = 0;
 
 	if (atomic_load(&a->is_cancelled))	/* while users were looked up, too */
@@ -353,7 +354,7 @@ static void give_run(struct fm_work *work)
 	a->has_entry = ret == 0;
 	/* The pin comes last: nobody would know of one that a refused request has left. */
 	if (ret == 0 && a->revision[0])
-		ret = fm_hub_show(a->s->hub, a->id, a->revision, source, a->result.path,
+		ret = fm_hub_show(a->s->hub, a->id, a->revision, &asked, a->result.path,
 				  sizeof(a->result.path), a->result.note, err);
 	if (ret == 0 && a->is_pinned)
 		ret = fm_cache_pin(c, a->id, a->uid, err);
