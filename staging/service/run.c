@@ -576,11 +576,18 @@ static void all_came(struct fm_together_sink *sink)
 
 static int open_sink(struct fm_stage_run *r);
 
+/* A single file of a store of this node is copied without one. */
+static bool needs_sink(const struct fm_stage_run *r)
+{
+	return !(r->from && r->totals.is_file);
+}
+
 static void prepare_alone(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 
-	(void)open_sink(r);
+	if (needs_sink(r))
+		(void)open_sink(r);
 }
 
 static void prepared_alone(struct fm_work *work)
@@ -735,7 +742,7 @@ static void prepare(struct fm_work *work)
 	if (fm_cache_allow_user(r->runs->cache, r->id, r->uid, r->peer[0], &r->err) < 0)
 		return;
 	r->is_there = !r->served && is_there(r);
-	if (!r->is_there && !r->together && !(r->from && r->totals.is_file))
+	if (!r->is_there && !r->together && needs_sink(r))
 		(void)open_sink(r);
 }
 
