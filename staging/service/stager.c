@@ -156,6 +156,13 @@ static void submit(struct fm_stage_ask *a, void (*run)(struct fm_work *work),
 
 /* ---- the end of one ---- */
 
+static void drop_draft(struct fm_stage_ask *a)
+{
+	if (a->draft >= 0)
+		(void)close(a->draft);
+	a->draft = -1;
+}
+
 static void free_ask(struct fm_stage_ask *a)
 {
 	if (a->from)
@@ -163,8 +170,7 @@ static void free_ask(struct fm_stage_ask *a)
 	fm_stage_offered_free(a->offered);
 	fm_served_put(a->list);
 	fm_served_put(a->copy);
-	if (a->draft >= 0)
-		(void)close(a->draft);
+	drop_draft(a);
 	fm_afar_put(a->held);
 	fm_afar_put(a->pinned);
 	fm_afar_put(a->shown);
@@ -662,9 +668,7 @@ static bool try_again(struct fm_stage_ask *a, int code)
 		return false;
 	fm_stage_offered_free(a->offered);
 	a->offered = NULL;
-	if (a->draft >= 0)
-		(void)close(a->draft);
-	a->draft = -1;
+	drop_draft(a);
 	fm_err_clear(&a->result.err);
 	fm_timer_set(a->s->o.loop, &a->again, now_ns + pause_ns);
 	return true;
@@ -780,6 +784,7 @@ static void use_named(struct fm_stage_ask *a, const struct fm_err *why)
 {
 	a->result.err = *why;
 	a->id = 0;
+	drop_draft(a);		/* of a listing that is not the run's */
 	submit(a, find_named, found_named);
 }
 
