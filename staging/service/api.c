@@ -150,8 +150,8 @@ static int check_content(struct fm_together_node *n, const struct fm_stage_resul
 	if (is_known && strstr(n->path, version))
 		return 0;
 	(void)snprintf(why, UNKEPT_MAX, "%s",
-		       is_known ? "its copy has other bytes than the source: fmove unstage it "
-				  "there, and stage it again"
+		       is_known ? "its copy is of another version than the source (other bytes, or "
+				  "modes): fmove unstage it there, and stage it again"
 				: "it is there, and was not found to be what the source has: what "
 				  "is said of the node that asked says why");
 	n->state = "failed";

@@ -602,21 +602,38 @@ static void refused_run(struct fm_work *work)
 			    fm_stage_rights_is_far(a->s->o.node, source));
 }
 
+/*
+ * Ends a request that could not list or read the source, which a->result.err says. If that was the
+ * second reading, other nodes may have their part still to do, and are waited for.
+ */
+static void end_listing(struct fm_stage_ask *a)
+{
+	const struct fm_err why = a->result.err;
+
+	if (!a->is_reread || !a->nodes) {
+		end_ask(a);
+		return;
+	}
+	if (a->result.was_ready)
+		fm_together_found(a->together);
+	end_here(a, &why);
+}
+
 static void refused_done(struct fm_work *work)
 {
-	end_ask(fm_container_of(work, struct fm_stage_ask, work));
+	end_listing(fm_container_of(work, struct fm_stage_ask, work));
 }
 
 /*
- * The source could not be listed. If its store refused this user, the user may not read a copy that
- * is here either.
+ * The source could not be listed, or read again. If its store refused this user, the user may not
+ * read a copy that is here either.
  */
 static void fail_listing(struct fm_stage_ask *a, const struct fm_err *why)
 {
 	a->result.err = *why;
 	/* what he serves himself is his: no store refuses it to him */
 	if (why->code != -EACCES || a->list) {
-		end_ask(a);
+		end_listing(a);
 		return;
 	}
 	submit(a, refused_run, refused_done);
@@ -897,15 +914,6 @@ static void take_listing(struct fm_stage_ask *a)
 	find_or_fetch(a);
 }
 
-static void fail_reread(struct fm_stage_ask *a)
-{
-	const struct fm_err why = a->result.err;
-
-	if (a->result.was_ready)
-		fm_together_found(a->together);
-	end_here(a, &why);
-}
-
 static void list_done(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
@@ -921,8 +929,6 @@ static void list_done(struct fm_work *work)
 		take(a, a->id);
 	else if (a->result.err.code == 0)
 		take_listing(a);
-	else if (a->is_reread && a->nodes)	/* the others are still waited for */
-		fail_reread(a);
 	else if (!try_again(a, a->result.err.code))
 		fail_listing(a, &a->result.err);
 }
@@ -1160,8 +1166,10 @@ static void reread(struct fm_stage_ask *a)
 		ret = crc_of_file(a, &err);
 	else if (ret == 0 && (ret = open_own(a, &err)) == 0)
 		submit_own(a);
-	if (ret < 0)
-		fail_ask(a, &err);
+	if (ret < 0) {
+		a->result.err = err;
+		end_listing(a);
+	}
 }
 
 /*

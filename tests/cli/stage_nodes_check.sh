@@ -47,6 +47,10 @@ all_have "$source"
 # The source is read again, by this node, and all have that.
 stage --check content --nodes all n2:s/set || bad "content: $(cat out err)"
 all_have "$source"
+mkdir "$(store 2)/new"
+random 3000 "$(store 2)/new/f"
+stage --check content --nodes all n2:s/new || bad "content, of what is nowhere: $(cat out err)"
+[ "$(grep -c ' get of n2:s for n1 begins: new$' "$dir/c/n2/log")" -ge 2 ] || bad "what came for the request was not read again: $(cat "$dir/c/n2/log")"
 no 2 'check content is for the copy on n1' fmove stage --check content --nodes n2,n3 n2:s/set
 
 # A bit of it turns: no listing shows it; content does, and no node counts. Nothing goes.
@@ -84,6 +88,22 @@ fmove stage n2:s/set >out 2>err || bad "n1 alone: $(cat out err)"
 diff -r "$source" "$(cat out)" || bad "n1 has not what the source has"
 start_again n3
 reachable 3
-settled fmove stage --check content --nodes n1,n3 --json n2:s/set
-[ $? -eq 3 ] && grep -q 'n3: failed: its copy has other bytes than the source' err && grep -q 'n1: ready' err || bad "another copy: $(cat out err)"
+settled fmove stage --check content --nodes n1,n3 n2:s/set -- true
+[ $? -eq 3 ] && grep -q 'n3: failed: its copy is of another version .*other bytes' err && grep -q 'n1: ready' err || bad "another copy: $(cat out err)"
+
+# The second reading fails at n1, which has it; n3, which has not, is waited for all the same, and is told as one that has it by now.
+for what in tree_file.new:2=set job.new:2=set job.new:1=set/large; do
+	path=${what#*=}
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+	start_again n1
+	reachable 3
+	fmove stage "n2:s/$path" >out 2>err || bad "n1 has no $path: $(cat out err)"
+	at 3 datasets | grep -q "${path##*/}" && { await at 3 unstage "${path##*/}" || bad "n3 keeps it: $(at 3 unstage "${path##*/}" 2>&1)"; }
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+	FMOVE_FAULT=${what%=*} "$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start for $what"
+	reachable 3
+	fmove stage --check content --nodes n1,n3 "n2:s/$path" -- true >out 2>err && bad "$what: all went well: $(cat out err)"
+	grep -q 'n1: failed: .*memory' err && grep -q 'n3: failed: it is there, and was not found to be what the source has' err ||
+		bad "$what: n3 was not waited for: $(cat out err)"
+done
 exit
