@@ -33,6 +33,19 @@ ok nobody 2 fmove pin --nodes n1 set
 ok nobody 1 fmove unpin set
 no 1 'n1: no pin of yours' nobody 2 fmove unpin --nodes n1 set
 
+# What another user staged on n1 is there for nobody, who staged it on n2, without asking the source, which is another one by now.
+mkdir "$(store 3)/both"
+random 3000 "$(store 3)/both/f"
+ok setpriv --reuid daemon --regid daemon --clear-groups fmove stage n3:s/both -- true
+ok nobody 2 fmove stage n3:s/both -- true
+cp -a "$(store 3)/both" before
+echo more >"$(store 3)/both/more"
+ok nobody 2 fmove stage --check none --nodes n1,n2 n3:s/both -- true
+for i in 1 2; do
+	data=$(sed -n "s/^fmove: n$i: ready: //p" err)
+	[ -n "$data" ] && diff -r before "$data" || bad "n$i has not what both have: $(cat err)"
+done
+
 # What he holds on n1, n2 does not remove.
 nobody_sleeps
 ok nobody 1 fmove stage --hold-pid $holder n3:s/set
