@@ -94,9 +94,6 @@ settled fmove stage --check content --nodes n1,n3 n2:s/set -- true
 # The second reading fails at n1, which has it; n3, which has not, is waited for all the same, and is told as one that has it by now.
 for what in tree_file.new:2=set job.new:2=set job.new:1=set/large; do
 	path=${what#*=}
-	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
-	start_again n1
-	reachable 3
 	fmove stage "n2:s/$path" >out 2>err || bad "n1 has no $path: $(cat out err)"
 	at 3 datasets | grep -q "${path##*/}" && { await at 3 unstage "${path##*/}" || bad "n3 keeps it: $(at 3 unstage "${path##*/}" 2>&1)"; }
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1

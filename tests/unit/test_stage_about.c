@@ -12,6 +12,7 @@
 
 #include "staging/cache.h"
 #include "staging/service/hub.h"
+#include "staging/sha256.h"
 #include "tests/fm_test.h"
 
 static const struct fm_stage_about plain = {
@@ -68,6 +69,29 @@ static void test_same_dataset(void)
 	other.is_in = true;
 	(void)strcpy(other.job, "zzzz7777");
 	CU_ASSERT_TRUE(is_same_run(&plain, &other));
+}
+
+/* As fmove-cache(5) says: what caches have by now is found. */
+static void test_key(void)
+{
+	static const uint8_t last[] = { 1 };
+	struct fm_stage_about a = plain;
+	struct fm_cache_key key, want;
+	uint8_t run[FM_WIRE_STAGE_RUN_LEN];
+
+	for (size_t file = 0; file < 2; file++) {
+		struct fm_sha256 *s = fm_sha256_new();
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+		a.is_file = file;
+		fm_sha256_add(s, "n1:s/set", sizeof("n1:s/set"));
+		fm_sha256_add(s, a.listing, sizeof(a.listing));
+		fm_sha256_add(s, last, file);
+		fm_sha256_end(s, want.bytes);
+		fm_sha256_free(s);
+		CU_ASSERT_EQUAL(fm_stage_about_key(&a, &key, run), 0);
+		CU_ASSERT_EQUAL(memcmp(key.bytes, want.bytes, sizeof(key.bytes)), 0);
+	}
 }
 
 #define COMMIT "0123456789abcdef0123456789abcdef01234567"
@@ -175,6 +199,7 @@ static void test_hub_sources(void)
 static const struct fm_test tests[] = {
 	{ "another listing, other totals, other nodes: another run", test_other_dataset },
 	{ "whoever asks, and for whom: the same run", test_same_dataset },
+	{ "what the cache knows it by: of a directory as ever, of a file otherwise", test_key },
 	{ "a commit of a hub is said to be one", test_hub },
 	{ "nothing else of a hub is believed", test_bad_hub },
 	{ "one file is said to be one", test_file },
