@@ -385,7 +385,10 @@ void fm_run_seat_forget(struct fm_run *run, unsigned node)
 
 	unhold_all(run, co, node);
 	take_work(run, seat, &none);
-	*seat = (struct seat){.heard_ns = seat->heard_ns, .fetched_ns = seat->fetched_ns};
+	*seat = (struct seat){.heard_ns = seat->heard_ns,
+			      .fetched_ns = seat->fetched_ns,
+			      .fewer = seat->fewer,
+			      .fewer_ns = seat->fewer_ns};
 }
 
 /* ---- what they say ---- */
@@ -501,8 +504,10 @@ static void on_have(struct fm_run *run, const struct fm_run_msg *msg)
 	if (is_other && seat->is_whole && seat->state.place == FM_RUN_READY &&
 	    !(co->holders[msg->extent] & bit(msg->from)))
 		count_wrong(co, msg->from, 1, 0);
-	if (note_have(run, msg->from, msg->extent, msg->crc, l && l->is_read))
+	if (note_have(run, msg->from, msg->extent, msg->crc, l && l->is_read)) {
 		co->progress_ns = run->now_ns;
+		seat->fewer -= seat->fewer > 0;
+	}
 	note_fetch(co, seat, msg->extent, true);
 	coming_drop(run, seat, msg->extent);
 	if (l && l->is_carry)
@@ -585,13 +590,28 @@ static bool is_fetched_from(const struct seat *seat, uint32_t extent, unsigned n
 	return false;
 }
 
+/*
+ * Half as many at once, for each round that was late: on a slow wire the others keep each from
+ * coming in time, however often they are tried. Of those that began together one counts.
+ */
+static void note_late_fetch(const struct fm_run *run, struct seat *seat)
+{
+	if (seat->fewer > 0 && run->now_ns < seat->fewer_ns + run->times->fetch)
+		return;
+	seat->fewer = (seat->fewer + FM_RUN_FETCHES) / 2;
+	seat->fewer_ns = run->now_ns;
+}
+
 static void on_fetch_failed(struct fm_run *run, const struct fm_run_msg *msg)
 {
 	struct coordinator *co = &run->coordinator;
 	struct seat *seat = &co->seat[msg->from];
 
-	if (is_fetched_from(seat, msg->extent, msg->node))
+	if (is_fetched_from(seat, msg->extent, msg->node)) {
 		note_server(co, msg->node, msg);
+		if (msg->code == -ETIMEDOUT)
+			note_late_fetch(run, seat);
+	}
 	note_fetch(co, seat, msg->extent, false);
 	coming_drop(run, seat, msg->extent);
 	co->failed++;

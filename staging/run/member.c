@@ -396,9 +396,12 @@ static void tell_carry_failed(struct fm_run *run, const struct lease *l, int cod
 static void note_late_fetch(struct fm_run *run, const struct slot *s)
 {
 	struct member *m = &run->member;
+	unsigned pace = m->giver[s->from].fetch_pace;
 
 	if (m->fetches_failed > 0 && s->since_ns < m->fetches_failed_ns)
 		return;
+	if (m->fetches_failed < pace)
+		m->fetches_failed = pace;
 	m->fetches_failed++;
 	m->fetches_failed_ns = run->now_ns;
 }

@@ -535,13 +535,14 @@ static void give_fetch(struct fm_run *run, unsigned node, uint32_t extent, unsig
 	fm_run_order(run, node, &msg);
 }
 
+/* Several at once of which none comes in time would not do so if they were tried again. */
 static bool may_fetch(const struct seat *seat)
 {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < seat->coming_count; i++)
 		count += seat->coming[i].from != FM_RUN_NOBODY;
-	return count < FM_RUN_FETCHES && seat->coming_count < COMING_MAX;
+	return count + seat->fewer < FM_RUN_FETCHES && seat->coming_count < COMING_MAX;
 }
 
 static uint64_t servers_of(const struct fm_run *run)

@@ -143,6 +143,9 @@ struct seat {
 	/* how long it had uploads of others, from each order on; raised by plan.c for who is far
 	 * behind others; also when it is not here any more */
 	uint64_t fetched_ns;
+	/* so many fetches at once less than there may be; when the last was late that counted */
+	unsigned fewer;
+	uint64_t fewer_ns;
 	uint32_t next_fetch;
 };
 

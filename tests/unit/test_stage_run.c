@@ -910,19 +910,20 @@ static void test_fetches_of_who_takes_none(void)
 	fm_run_free(run);
 }
 
-/* Nodes 2 and 3 lack everything, and 1 sends one extent at a time; 2 is ordered one. */
-static struct fm_run *run_with_one_upload(void)
+/* Node 2 lacks everything, and 1 sends so many extents at a time; 2 is ordered as many. */
+static struct fm_run *run_with_uploads(uint8_t uploads)
 {
 	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 0xe);
 
 	fm_run_tick(run, 0);
 	report(run, 1,
 	       (struct fm_run_state){
-		       .place = FM_RUN_READY, .up = 0xd, .have_count = 300, .uploads = 1},
+		       .place = FM_RUN_READY, .up = 0xd, .have_count = 300, .uploads = uploads},
 	       9, 300);
 	report(run, 2, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0x3}, 0, 0);
 	fm_run_tick(run, FM_NS_PER_S);
 	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].to, 2);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_FETCH], uploads);
 	return run;
 }
 
@@ -936,15 +937,18 @@ static void fetched(struct fm_run *run, unsigned node)
 	fm_run_message(run, node, &have);
 }
 
-/* A pulse of one that fetches what it was ordered, if that was the last order. */
+/* A pulse of one that fetches what it was ordered. */
 static void pulse_of_fetch(struct fm_run *run, unsigned node)
 {
+	const struct seat *seat = &run->coordinator.seat[node];
 	struct fm_run_state st = {.place = FM_RUN_SINK,
 				  .up = 0x3,
-				  .have_count = run->coordinator.seat[node].have_count,
-				  .coming_count = last[FM_RUN_FETCH].to == node,
-				  .coming = {{last[FM_RUN_FETCH].extent, 1}}};
+				  .have_count = seat->have_count,
+				  .coming_count = (uint8_t)seat->coming_count};
 
+	for (unsigned i = 0; i < seat->coming_count; i++)
+		st.coming[i] =
+			(struct fm_run_coming){seat->coming[i].extent, seat->coming[i].from};
 	pulse(run, node, st);
 }
 
@@ -954,7 +958,7 @@ static void pulse_of_fetch(struct fm_run *run, unsigned node)
  */
 static void test_fetches_by_clock(void)
 {
-	struct fm_run *run = run_with_one_upload();
+	struct fm_run *run = run_with_uploads(1);
 
 	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0x3}, 0, 0);
 	for (unsigned i = 2; i < 5; i++)
@@ -974,7 +978,7 @@ static void test_fetches_by_clock(void)
  */
 static void test_fetches_of_who_comes_late(void)
 {
-	struct fm_run *run = run_with_one_upload();
+	struct fm_run *run = run_with_uploads(1);
 	unsigned count[2] = {0, 0};
 
 	for (unsigned s = 2; s < 4200; s++) {
@@ -994,6 +998,56 @@ static void test_fetches_of_who_comes_late(void)
 	}
 	CU_ASSERT_TRUE(count[0] >= 8);
 	CU_ASSERT_TRUE(count[1] >= 8);
+	fm_run_free(run);
+}
+
+/* What 2 fetches is late, each a moment after the other, and it is ordered something else. Returns
+ * how much at once. */
+static unsigned ordered_after_late(struct fm_run *run, unsigned *s)
+{
+	const struct seat *seat = &run->coordinator.seat[2];
+	unsigned count = seat->coming_count;
+
+	for (unsigned until = *s + 30; *s < until;) {
+		fm_run_tick(run, ++*s * FM_NS_PER_S);
+		pulse(run, 1, run->coordinator.seat[1].state);
+		pulse_of_fetch(run, 2);
+		if (*s >= until - 10 && count > 0) {
+			struct fm_run_msg late = {.type = FM_RUN_FETCH_FAILED,
+						  .from = 2,
+						  .join = 5,
+						  .node = 1,
+						  .crc = 9,
+						  .extent = seat->coming[0].extent,
+						  .code = -ETIMEDOUT};
+
+			fm_run_message(run, 2, &late);
+			count--;
+		}
+	}
+	return seat->coming_count;
+}
+
+/*
+ * Goal: of several at once that are late fewer are tried the next time, since they may take the
+ * wire from each other, and more again when they come.
+ */
+static void test_fetches_fewer(void)
+{
+	struct fm_run *run = run_with_uploads(4);
+	unsigned s = 1;
+
+	run->member.can_read = false;	/* nothing is read instead */
+	fm_run_tick(run, ++s * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(ordered_after_late(run, &s), 2);
+	CU_ASSERT_EQUAL(ordered_after_late(run, &s), 1);
+	CU_ASSERT_EQUAL(ordered_after_late(run, &s), 1);
+	for (unsigned at_once = 2; at_once <= 4; at_once++) {
+		fetched(run, 2);
+		CU_ASSERT_EQUAL(run->coordinator.seat[2].coming_count, at_once);
+	}
+	fetched(run, 2);
+	CU_ASSERT_EQUAL(run->coordinator.seat[2].coming_count, 4);
 	fm_run_free(run);
 }
 
@@ -1994,6 +2048,8 @@ static void test_pace_of_slow(void)
 	receive(run, 10, 0, 0);
 	order(run, FM_RUN_FETCH, 11, 0);
 	CU_ASSERT_EQUAL(seconds_until_cancelled(run, &s), 41);
+	order(run, FM_RUN_FETCH, 12, 0);
+	CU_ASSERT_EQUAL(seconds_until_cancelled(run, &s), 81);
 	fm_run_free(run);
 }
 
@@ -2190,6 +2246,7 @@ static const struct fm_test tests[] = {
 	{"nor has who takes nothing", test_fetches_of_who_takes_none},
 	{"nor has who tells little of it", test_fetches_by_clock},
 	{"nor has who comes late", test_fetches_of_who_comes_late},
+	{"fewer at once where several are late", test_fetches_fewer},
 	{"a fetch of what is read soon", test_fetch_of_what_is_behind},
 	{"an offer to all", test_offer_to_all},
 	{"an offer of one who dropped out", test_offer_of_dropped},
