@@ -76,7 +76,7 @@ operands() {
 	for word in $words; do
 		case $word in
 		-*)						echo "$word" ;;
-		'['*)						;;
+		'['*']' | '[NAME')				;;
 		*SRC* | FILE* | TARGET)				echo f ;;
 		DST)						echo g ;;
 		NODE:STORE'[/PATH]' | *'|DIR')			echo "$2:s" ;;
