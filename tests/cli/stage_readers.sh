@@ -71,7 +71,7 @@ sed -i 's/socket_mode = "0666";/socket_mode = "0660"; socket_group = "games";/' 
 start_again n1
 await reads_not nobody bin || bad "nobody may not use the socket, and reads the copy"
 reads nobody games || bad "the socket is for games, whose member cannot read the copy"
-as daemon daemon fmove ls s >out 2>&1 && bad "daemon uses a socket that is for games"
+as daemon daemon fmove ls n1:s >out 2>&1 && bad "daemon uses a socket that is for games"
 rules '"user:root", "user:daemon"'
 await reads daemon daemon || bad "the rules name daemon, who may not use the socket and cannot read the copy"
 
@@ -111,7 +111,30 @@ as_nobody sh -c 'fmove stage s/set; :' >out 2>&1
 ok fmove stage --hold-pid $holder s/set
 is_held || bad "a process holds it, and nobody says so: $(fmove datasets --json)"
 mkfifo silent
-nsenter -m -t "$(cat "$dir/c/n1/pid")" mount --bind "$PWD/silent" /etc/passwd || bad "no other users"
+within=(nsenter -m -t "$(cat "$dir/c/n1/pid")")
+"${within[@]}" mount --bind "$PWD/silent" /etc/passwd || bad "no other users"
+
+# Many users who ask for what only a group's rule may let them take few threads: who asks for something else does not wait.
+lists=()
+for i in {1..24}; do
+	as $((61000 + i % 12)) games fmove ls n1:s >/dev/null 2>&1 &
+	lists+=($!)
+done
+count_looking() {
+	looking=$(cat "/proc/$(cat "$dir/c/n1/pid")/task"/*/wchan 2>/dev/null | grep -o wait_for_partner | wc -l)
+}
+do_four_look() {
+	count_looking
+	[ "$looking" -ge 4 ]
+}
+await do_four_look || bad "users who may be in the group are not looked up: $looking"
+ok as 61500 games timeout "$HANG_S" fmove datasets
+count_looking
+[ "$looking" -eq 4 ] || bad "$looking threads look users up"
+"${within[@]}" umount -l /etc/passwd
+timeout "$HANG_S" bash -c ': >silent'
+wait "${lists[@]}"
+"${within[@]}" mount --bind "$PWD/silent" /etc/passwd || bad "no other users"
 fmove stage s/set >out 2>&1 &		# by a group: whether it has nobody still, whom the copy lists
 asker=$!
 await asks_users || bad "a request asks not which users there are"
