@@ -280,12 +280,14 @@ await test ! -L "$hub/$pair/snapshots/$one" || bad "it is in the hub still: $(ls
 by_name "when one went"
 [ "$(find "$hub/$pair/blobs" -type l | wc -l)" -eq 2 ] || bad "blobs of nobody: $(ls -l "$hub/$pair/blobs")"
 
-# A ref that another one is in the way of: one line, and both stay as they are.
+# A ref that another one is in the way of: one line, and both stay as they are; nothing is pinned for it.
 ref $pair v1 "$two"
 held hf:org/pair@v1 >/dev/null || bad "a tag: $(cat err)"
 rm "$from/$pair/refs/v1"
 ref $pair v1/x "$two"
-no 6 '"v1/x" cannot be in the hub beside "v1", which is there; fmove unstage that one first' fmove stage hf:org/pair@v1/x
+no 6 '"v1/x" cannot be in the hub beside "v1", which is there; fmove unstage that one first' fmove stage --pin hf:org/pair@v1/x
+fmove unpin $pair >out 2>err && bad "what was refused is pinned"
+grep -q 'nobody pins it\|you do not pin it' err || bad "unpin: $(cat err)"
 [ "$(<"$hub/$pair/refs/v1")" = "$two" ] || bad "refs/v1 went"
 
 # A node that is off may have what nobody else has: that is not as if it were nowhere.
