@@ -541,7 +541,7 @@ static bool may_fetch(const struct seat *seat)
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < seat->coming_count; i++)
-		count += seat->coming[i].from != FM_RUN_NOBODY;
+		count += seat->coming[i].from < FM_RUN_NODES_MAX;
 	return count + seat->fewer < FM_RUN_FETCHES && seat->coming_count < COMING_MAX;
 }
 
@@ -592,7 +592,7 @@ static uint64_t fetched_ns(const struct fm_run *run, const struct seat *seat)
 	uint64_t ns = seat->fetched_ns;
 
 	for (unsigned i = 0; i < seat->coming_count; i++)
-		if (seat->coming[i].from != FM_RUN_NOBODY)
+		if (seat->coming[i].from < FM_RUN_NODES_MAX)	/* as where it ends */
 			ns += run->now_ns - seat->coming[i].since_ns;
 	return ns;
 }
@@ -607,26 +607,6 @@ static uint64_t fetchers_of(const struct fm_run *run)
 		    co->seat[n].have_count < run->extent_count)
 			nodes |= bit(n);
 	return nodes;
-}
-
-/*
- * Who comes late, or lacked nothing for long, is not so far behind the others in what it took that
- * it has all uploads for as long as the run goes on already: who was there would have none.
- */
-static void limit_leads(struct fm_run *run, uint64_t nodes)
-{
-	struct coordinator *co = &run->coordinator;
-	uint64_t most = 0;
-
-	for (unsigned n = 0; n < run->node_count; n++)
-		if (nodes & bit(n) && fetched_ns(run, &co->seat[n]) > most)
-			most = fetched_ns(run, &co->seat[n]);
-	for (unsigned n = 0; n < run->node_count; n++) {
-		uint64_t ns = fetched_ns(run, &co->seat[n]) + run->times->stall / 2;
-
-		if (nodes & bit(n) && ns < most)
-			co->seat[n].fetched_ns += most - ns;
-	}
 }
 
 /*
@@ -655,14 +635,36 @@ static unsigned in_turn(const struct fm_run *run, uint64_t nodes, uint8_t node[F
 	return count;
 }
 
+/*
+ * Who comes late, or lacked nothing for long, is not so far behind the next one in what it took
+ * that it has all uploads for as long as the run goes on already: who was there would have none.
+ * Those that are further ahead are all taken back as far, so their order stays, and how far they
+ * are apart. What a node took is what it says is coming to it: one that says too much is far ahead
+ * of the others, and moves nobody but itself.
+ */
+static void limit_leads(struct fm_run *run, const uint8_t *node, unsigned count)
+{
+	uint64_t lead_max = run->times->stall / 2, before = 0, back = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct seat *seat = &run->coordinator.seat[node[i]];
+		uint64_t own = fetched_ns(run, seat);
+
+		if (i > 0 && own - before > lead_max)
+			back += own - before - lead_max;
+		before = own;
+		if (back > seat->fetched_ns)	/* what it has now counts from its order on */
+			back = seat->fetched_ns;
+		seat->fetched_ns -= back;
+	}
+}
+
 static void plan_fetches(struct fm_run *run)
 {
 	uint8_t node[FM_RUN_NODES_MAX];
-	uint64_t nodes = fetchers_of(run);
-	unsigned count;
+	unsigned count = in_turn(run, fetchers_of(run), node);
 
-	limit_leads(run, nodes);
-	count = in_turn(run, nodes, node);
+	limit_leads(run, node, count);
 	for (unsigned i = 0; i < count; i++)
 		plan_fetches_of(run, node[i]);
 }

@@ -140,8 +140,8 @@ struct seat {
 	/* it is not asked again before; a node that was invited may be whole at once */
 	uint64_t invite_after_ns, commit_after_ns;
 	uint64_t fetch_after_ns;	/* since what it had was wrong */
-	/* how long it had uploads of others, from each order on; raised by plan.c for who is far
-	 * behind others; also when it is not here any more */
+	/* how long it had uploads of others, from each order on; lowered by plan.c for who is far
+	 * ahead of others; also when it is not here any more */
 	uint64_t fetched_ns;
 	/* so many fetches at once less than there may be; when the last was late that counted */
 	unsigned fewer;

@@ -1001,6 +1001,64 @@ static void test_fetches_of_who_comes_late(void)
 	fm_run_free(run);
 }
 
+/* Each second it says that as much comes to it as may be, from itself. */
+static void pulse_of_liar(struct fm_run *run, unsigned node)
+{
+	struct fm_run_state st = {
+		.place = FM_RUN_SINK, .up = 0x3, .coming_count = FM_RUN_SLOTS};
+
+	for (unsigned i = 0; i < FM_RUN_SLOTS; i++)
+		st.coming[i] = (struct fm_run_coming){i, (uint8_t)node};
+	pulse(run, node, st);
+}
+
+/*
+ * Goal: a sink that says that much comes to it leaves the order of the others as it is. Method: 1
+ * sends one extent at a time, 2 needs 20 s for each, 3 a second, and 4 says each second that 8 come
+ * to it. 2 and 3 have the upload as long, so 3 gets many more.
+ */
+static void test_fetches_beside_liar(void)
+{
+	static const uint8_t rank5[5] = {0, 1, 2, 3, 4};
+	const struct fm_run_state sink = {.place = FM_RUN_SINK, .up = 0x3};
+	struct fm_run_params p = params();
+	unsigned count[2] = {0, 0}, since = 0;
+	struct fm_run *run;
+
+	p.node_count = 5;
+	p.rank = rank5;
+	p.up = 0x1e;
+	p.place = FM_RUN_PASSIVE;
+	CU_ASSERT_EQUAL_FATAL(fm_run_new(&p, &world, NULL, &run), 0);
+	fm_run_tick(run, 0);
+	report(run, 1,
+	       (struct fm_run_state){
+		       .place = FM_RUN_READY, .up = 0x1d, .have_count = 300, .uploads = 1},
+	       9, 300);
+	for (unsigned n = 2; n < 5; n++)
+		report(run, n, sink, 0, 0);
+	pulse_of_liar(run, 4);
+	for (unsigned s = 1; s < 400; s++) {
+		unsigned node;
+
+		fm_run_tick(run, s * FM_NS_PER_S);
+		node = last[FM_RUN_FETCH].to;
+		pulse(run, 1, run->coordinator.seat[1].state);
+		pulse_of_fetch(run, 2);
+		pulse_of_fetch(run, 3);
+		pulse_of_liar(run, 4);
+		since++;
+		if (node == 3 || since == 20) {
+			fetched(run, node);
+			count[node - 2] += s > 100;
+			since = 0;
+		}
+	}
+	CU_ASSERT_TRUE(count[0] > 2);
+	CU_ASSERT_TRUE(count[1] > 100);
+	fm_run_free(run);
+}
+
 /* What 2 fetches is late, each a moment after the other, and it is ordered something else. Returns
  * how much at once. */
 static unsigned ordered_after_late(struct fm_run *run, unsigned *s)
@@ -2246,6 +2304,7 @@ static const struct fm_test tests[] = {
 	{"nor has who takes nothing", test_fetches_of_who_takes_none},
 	{"nor has who tells little of it", test_fetches_by_clock},
 	{"nor has who comes late", test_fetches_of_who_comes_late},
+	{"nor anybody, whatever another one says", test_fetches_beside_liar},
 	{"fewer at once where several are late", test_fetches_fewer},
 	{"a fetch of what is read soon", test_fetch_of_what_is_behind},
 	{"an offer to all", test_offer_to_all},
