@@ -25,6 +25,8 @@
 #include "staging/cache_file.h"
 #include "staging/cache_priv.h"
 #include "staging/cache_sys.h"
+#include "staging/key.h"
+#include "staging/manifest.h"
 
 int fm_cache_no_file(const struct fm_cache *c, int code, struct fm_err *err)
 {
@@ -286,6 +288,42 @@ static int read_state(const struct found *f, const char *name, uint8_t **bytes, 
 	return fm_cache_file_read(f->fd, name, FM_CACHE_FILE_MAX, bytes, len);
 }
 
+static bool read_totals(const struct found *f, struct fm_stage_totals *out)
+{
+	int fd = fm_call(openat(f->fd, FM_CACHE_MANIFEST_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+	struct fm_stage_reader *r;
+	int ret = fd < 0 ? fd : fm_stage_reader_new(fd, &r);
+
+	if (ret == 0) {
+		*out = *fm_stage_reader_totals(r);
+		fm_stage_reader_free(r);
+	}
+	if (fd >= 0)
+		(void)close(fd); /* only read */
+	return ret == 0;
+}
+
+/*
+ * Caches have single files that came while a file and a directory of just that file were known by
+ * one key. Such a file would be the answer for the directory, and never be found for itself: each
+ * request would fetch it, and throw that away, as its version is here. So its key is set right.
+ * Without its manifest, which says that it is a file, nothing changes.
+ */
+static void renew_listing(const struct found *f, struct fm_cache_dataset *set)
+{
+	struct fm_stage_totals totals;
+	struct fm_cache_key key;
+	struct stat st;
+
+	if (fm_call_fstatat(f->fd, set->name, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    !read_totals(f, &totals) || !totals.is_file ||
+	    fm_stage_key(set->source, totals.listing, false, &key) < 0 ||
+	    memcmp(&key, &set->listing, sizeof(key)) != 0)
+		return;
+	if (fm_stage_key(set->source, totals.listing, true, &key) == 0)
+		set->listing = key;
+}
+
 static int read_dataset(const struct found *f, struct fm_cache_dataset *set)
 {
 	const struct fm_cache_key *key =
@@ -306,6 +344,8 @@ static int read_dataset(const struct found *f, struct fm_cache_dataset *set)
 		free(set->source);
 		return -EBADMSG;
 	}
+	if (f->place != FM_CACHE_PARTIAL)
+		renew_listing(f, set);
 	return 0;
 }
 

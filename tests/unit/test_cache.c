@@ -16,6 +16,8 @@
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
 #include "staging/cache_afar.h"
+#include "staging/key.h"
+#include "staging/manifest.h"
 
 /* ---- how it comes ---- */
 
@@ -1570,6 +1572,69 @@ static void test_removed(void)
 	removed("123");
 }
 
+/* The manifest of an empty file "f", alone or in a directory; fd -1: its totals alone. */
+static void write_one(int fd, bool is_file, struct fm_stage_totals *totals)
+{
+	const struct fm_stage_entry e = {.type = FM_STAGE_FILE, .mode = 0644, .mtime_ns = 7,
+					 .path = "f", .path_len = 1};
+	uint8_t version[FM_SHA256_LEN];
+	struct fm_stage_writer *w;
+
+	CU_ASSERT_EQUAL_FATAL(fm_stage_writer_new(fd, is_file, &w), 0);
+	CU_ASSERT_EQUAL(fm_stage_writer_entry(w, &e), 0);
+	CU_ASSERT_EQUAL(fm_stage_writer_end(w, version, totals), 0);
+	fm_stage_writer_free(w);
+}
+
+/* A READY dataset of it with that key; its id. */
+static uint64_t stage_one(struct scene *s, bool is_file, struct fm_cache_key key)
+{
+	struct fm_cache_plan plan = scene_plan(1, 0);
+	struct fm_stage_totals totals;
+	struct fm_cache_fetch *f;
+	uint64_t id;
+	int dir, fd;
+
+	plan.listing = key;
+	plan.name = is_file ? "f" : "one";
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s->c, &plan, &f, &s->err), 0);
+	dir = fm_cache_fetch_dir(f);
+	CU_ASSERT_TRUE(is_file || mkdirat(dir, "one", 0700) == 0);
+	CU_ASSERT_EQUAL(scene_write(dir, is_file ? "f" : "one/f", 0), 0);
+	fd = openat(dir, FM_CACHE_MANIFEST_NAME, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	write_one(fd, is_file, &totals);
+	close(fd);
+	CU_ASSERT_EQUAL(scene_finish(s, f, 1), 0);
+	id = fm_cache_fetch_id(f);
+	fm_cache_fetch_close(f);
+	return id;
+}
+
+/* What caches have from before a file and a directory of just that file had two keys. */
+static void test_key_of_file(void)
+{
+	struct fm_stage_totals totals;
+	struct fm_cache_key old, new;
+	struct scene s;
+	uint64_t id;
+
+	write_one(-1, true, &totals);
+	CU_ASSERT_EQUAL(fm_stage_key("rosa:data/set", totals.listing, false, &old), 0);
+	CU_ASSERT_EQUAL(fm_stage_key("rosa:data/set", totals.listing, true, &new), 0);
+	for (int is_file = 0; is_file < 2; is_file++) {
+		scene_new(&s, "/dev/shm");
+		scene_open(&s);
+		id = stage_one(&s, is_file, old);
+		CU_ASSERT_EQUAL(fm_cache_find_listing(s.c, &old), id);
+		for (int start = 0; start < 2; start++) {
+			scene_reopen(&s);
+			CU_ASSERT_EQUAL(fm_cache_find_listing(s.c, &old), is_file ? 0 : id);
+			CU_ASSERT_EQUAL(fm_cache_find_listing(s.c, &new), is_file ? id : 0);
+		}
+		scene_end(&s);
+	}
+}
+
 /* One that nobody goes on with takes no room any more. */
 static void test_removed_partial(void)
 {
@@ -1598,6 +1663,7 @@ static const struct fm_test tests[] = {
 	{"a head that no cache wrote is somebody's own", test_foreign_head},
 	{"what somebody removed by hand is made again, and comes anew", test_removed},
 	{"what came, and somebody removed, may be discarded", test_removed_partial},
+	{"a file that came under a directory's key is found by its own", test_key_of_file},
 	{"room is set aside first; who lacks it hears what would make some",
 	 test_room_and_eviction},
 	{"eviction goes down to the low mark", test_low_mark},
