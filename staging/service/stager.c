@@ -415,7 +415,7 @@ static void keep(struct fm_stage_ask *a, struct fm_afar_wish *wish, enum fm_stag
 /*
  * Ends a request for several nodes: their results are known only when the run has ended. Those that
  * have it then are asked to keep it as this node does, since the user's job runs there, too, and to
- * show what is of a hub in theirs.
+ * show what is of a hub in theirs; not if the source could not be read a second time.
  */
 static void together_ended(struct fm_together_waiter *w, const struct fm_err *err)
 {
@@ -426,7 +426,8 @@ static void together_ended(struct fm_together_waiter *w, const struct fm_err *er
 
 	if (a->result.err.code == 0 && err->code < 0 && !a->result.is_here)
 		a->result.err = *err;
-	if (!a->s->is_stopping)
+	/* what was not found to be what the source has nobody is to keep for him */
+	if (!a->s->is_stopping && !(a->is_reread && a->result.err.code < 0))
 		wish.count = nodes_with_it(a, nodes);
 	if (wish.count > 0 && a->pid > 0 && atomic_load(&a->ctx))
 		keep(a, &wish, FM_STAGE_HOLD, &a->held);
@@ -614,6 +615,9 @@ static void end_listing(struct fm_stage_ask *a)
 		end_ask(a);
 		return;
 	}
+	/* not kept for as long as the others take: it may be most of what memory.total allows */
+	fm_stage_offered_free(a->offered);
+	a->offered = NULL;
 	if (a->result.was_ready)
 		fm_together_found(a->together);
 	end_here(a, &why);

@@ -91,7 +91,8 @@ reachable 3
 settled fmove stage --check content --nodes n1,n3 n2:s/set -- true
 [ $? -eq 3 ] && grep -q 'n3: failed: its copy is of another version .*other bytes' err && grep -q 'n1: ready' err || bad "another copy: $(cat out err)"
 
-# The second reading fails at n1, which has it; n3, which has not, is waited for all the same, and is told as one that has it by now.
+# The second reading fails at n1, which has it; n3, which has not, is waited for all the same, and is told as one that has it by now. It is asked to
+# keep nothing: nobody would know of such a pin.
 for what in tree_file.new:2=set job.new:2=set job.new:1=set/large; do
 	path=${what#*=}
 	fmove stage "n2:s/$path" >out 2>err || bad "n1 has no $path: $(cat out err)"
@@ -99,8 +100,9 @@ for what in tree_file.new:2=set job.new:2=set job.new:1=set/large; do
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
 	FMOVE_FAULT=${what%=*} "$FM_SOURCE/tests/cluster" start "$dir/c" n1 || bad "n1 does not start for $what"
 	reachable 3
-	fmove stage --check content --nodes n1,n3 "n2:s/$path" -- true >out 2>err && bad "$what: all went well: $(cat out err)"
+	fmove stage --check content --nodes n1,n3 --pin "n2:s/$path" >out 2>err && bad "$what: all went well: $(cat out err)"
 	grep -q 'n1: failed: .*memory' err && grep -q 'n3: failed: it is there, and was not found to be what the source has' err ||
 		bad "$what: n3 was not waited for: $(cat out err)"
+	at 3 unstage "${path##*/}" >out 2>err || bad "$what: n3 keeps what was not found to be right: $(cat err)"
 done
 exit
