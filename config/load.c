@@ -581,17 +581,20 @@ static int parse_fd(struct load *l, int fd, int (*apply)(struct load *, config_s
 
 int fm_config_no_file(const char *file, int code, struct fm_err *err)
 {
-	if (code == -ENOENT)
+	if (code == -ENOENT && strcmp(file, FM_CONFIG_DIR "/" FM_CONFIG_FILE) == 0)
 		return fm_err_set(err, code,
-				  "%.200s is not there: fmove init --system makes the first "
-				  "node's, and the line that fmove invite prints on a node those "
-				  "of others (as root)",
+				  "%.200s is not there: on the first node: fmove init --system; on "
+				  "any other: the line that fmove invite prints on a node that is "
+				  "set up. Both as root",
 				  file);
+	if (code == -ENOENT)
+		return fm_err_set(err, code, "%.200s is not there: is the name right?", file);
+	/* To whom that is said is a person, or fmoved itself. */
 	if (code == -EACCES)
 		return fm_err_set(err, code,
-				  "%.200s may not be read by you: root may (sudo), and the user "
-				  "that fmoved runs as",
-				  file);
+				  "%.200s may not be read by user %u (namei -l shows why): what "
+				  "fmoved reads must be its user's; as a person, use sudo",
+				  file, (unsigned)geteuid());
 	return fm_err_sys(err, code, "%.200s", file);
 }
 

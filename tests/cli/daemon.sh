@@ -25,7 +25,15 @@ with() {
 refuse 2 'log-level must be' --log-level loud
 refuse 2 'no argument is wanted: x' x
 refuse 2 'not an option.*: --bogus; see fmoved --help' --bogus
-refuse 2 'no.such is not there: fmove init --system' --config no.such
+refuse 2 'no.such is not there: is the name right\?$' --config no.such
+if [ "$(id -u)" = 0 ]; then	# whom that is said to is the user fmoved runs as
+	chmod 755 . && cp "$conf" shut && chmod 600 shut
+	status=0
+	as_nobody "$(type -P fmoved)" --config "$dir/w/shut" 2>err || status=$?
+	[ $status = 2 ] && grep -q "shut may not be read by user $(id -u nobody) (namei -l shows why): .* must be its user's" err ||
+		bad "a configuration of another user's: $status: $(cat err)"
+	rm -f shut
+fi
 refuse 2 'not a regular file' --config .
 fmoved --help | grep -q 'mover.stall_timeout' || bad "fmoved --help does not list the options"
 [ "$(fmoved --help | awk 'length($0) > 80' | wc -l)" -eq 0 ] || bad "fmoved --help is wider than 80"

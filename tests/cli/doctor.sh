@@ -53,7 +53,7 @@ fmove doctor --from anonymous >out || [ $? -eq 1 ] || bad "anonymous facts canno
 FMOVE_SOCKET=$dir/nobody fmove doctor --save - --config "$dir/nothing" >saved ||
 	bad "no daemon: status $?"
 has '"rails":{"unknown":"no fmoved listens' saved
-has "\"stores\":{\"unknown\":\"$dir/nothing is not there: fmove init" saved
+has "\"stores\":{\"unknown\":\"$dir/nothing is not there: is the name right" saved
 
 # Nothing is opened for writing but the file that it was told to write.
 if command -v strace >/dev/null; then

@@ -50,7 +50,7 @@ wrong() {
 wrong "no argument" more
 wrong "must be error" --log-level loud
 wrong 'not an option' --no-such
-wrong "none is not there: fmove init" --config none
+wrong "none is not there: is the name right" --config none
 conf 99999999-2222-3333-4444-555555555555 >bad
 wrong "must be the same" --config bad --check
 printf 'node = { name = "n1"; };\nnvme = { host_nqn_file = "%s/none"; };\n' "$dir" >bad

@@ -1201,7 +1201,26 @@ static void test_equal_values(void)
 	fm_config_free(b);
 }
 
+/* Goal: who has no configuration is told what makes one; who mistyped its name is not. */
+static void test_no_file(void)
+{
+	struct fm_err err = { 0 };
+
+	CU_ASSERT_EQUAL(fm_config_no_file(FM_CONFIG_DIR "/" FM_CONFIG_FILE, -ENOENT, &err),
+			-ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "on the first node: fmove init --system"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "fmove invite"));
+	fm_err_clear(&err);
+	CU_ASSERT_EQUAL(fm_config_no_file("/no/such", -ENOENT, &err), -ENOENT);
+	CU_ASSERT_STRING_EQUAL(err.text, "/no/such is not there: is the name right?");
+	fm_err_clear(&err);
+	CU_ASSERT_EQUAL(fm_config_no_file("/shut", -EACCES, &err), -EACCES);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "may not be read by user "));
+	CU_ASSERT_PTR_NULL(strstr(err.text, "by you"));
+}
+
 static const struct fm_test tests[] = {
+	{"a file that is not there, or is shut, and what to do", test_no_file},
 	{"a node's name is enough: the rest has defaults", test_defaults},
 	{"every option can be said and arrives", test_everything_said},
 	{"a mistake is one line with file, line, key and what is allowed", test_mistakes},
