@@ -137,17 +137,30 @@ static int become(int dir, const struct stat *own)
 	return code;
 }
 
-#define MEND "; fmove is not installed whole: install its package again, or make install"
+/* What can be done; "": what goes by the error alone is said with it (next_step.h). */
+static const char *mend(int code)
+{
+	switch (code) {
+	case ENOENT:
+	case ENOEXEC:
+		return "; fmove is not installed whole: install its package again, or make install";
+	case EACCES:
+		return "; the modes there forbid it (namei -l)";
+	default:
+		return "";
+	}
+}
 
 static int cannot(const char *verb, const char *directory, int code)
 {
 	if (code == UNTRUSTED)
 		return fm_fail_text(-EPERM,
 				    "%s: start %s/" NAME ": it or its directory belongs to "
-				    "somebody else, or all may write there" MEND,
+				    "somebody else, or all may write there; make both root's, and "
+				    "writable by nobody else (chown root, chmod go-w)",
 				    verb, directory);
-	return fm_fail_text(-code, "%s: start %s/" NAME ": %s" MEND, verb, directory,
-			    strerror(code));
+	return fm_fail_text(-code, "%s: start %s/" NAME ": %s%s", verb, directory, strerror(code),
+			    mend(code));
 }
 
 int fm_cmd_full(int argc, char **argv)

@@ -16,9 +16,9 @@ static const struct step {
 	const char *in_store, *here;
 } steps[] = {
 	{-ENOENT, "; fmove ls shows what is in the store",
-	 "; a part of that path is not there (ls -ld shows up to where)"},
-	{-EACCES, "; modes there do not let it (ls -ld on that node), or sudo does",
-	 "; modes do not let you (ls -ld), or sudo does"},
+	 "; a part of that path is not there (namei -l shows up to where)"},
+	{-EACCES, "; the modes there forbid it (namei -l on that node); root may",
+	 "; the modes forbid it (namei -l); root may (sudo)"},
 	{-EPERM, "; who owns it there may (ls -ld on that node)",
 	 "; who owns it may, or root (sudo)"},
 	{-ENOTDIR, "; fmove stat shows what it is", "; ls -ld shows what it is"},

@@ -74,18 +74,19 @@ build_of two && [ "$build" != "$before" ] || bad "a source that was changed is t
 # refuses STATUS PATTERN: fmove becomes no other program, and says why.
 refuses() {
 	PATH=$dir/w:$PATH "$dir/bin/fmove" doctor >out 2>err; status=$?
-	[ $status = "$1" ] && grep -qx "fmove: doctor: start /.*/fmove-full: $2; fmove is not installed whole: install .*" err || bad "fmove-full: $status: $(cat out err)"
+	[ $status = "$1" ] && grep -qx "fmove: doctor: start /.*/fmove-full: $2" err || bad "fmove-full: $status: $(cat out err)"
 }
 if ! ls /usr/local/libexec/fmove/fmove-full /usr/libexec/fmove/fmove-full >/dev/null 2>&1; then
-	refuses 1 'No such file or directory'
+	refuses 1 'No such file or directory; fmove is not installed whole: install .*'
 	said=$("$dir/bin/fmove" doctor --json 2>/dev/null)
 	[[ $said = *'"exit":1'*libexec* ]] || bad "without fmove-full, as JSON: $said"
 	# Somebody else's program is not run, where he may put one beside a copy of fmove.
 	cp fmove-full "$dir/bin/"
 	chmod 777 "$dir/bin/fmove-full"
-	refuses 6 'it or its directory belongs to somebody else, or all may write there'
+	others="it or its directory belongs to somebody else, or all may write there; make both root's, and writable by nobody else (.*)"
+	refuses 6 "$others"
 	chmod 644 "$dir/bin/fmove-full"
-	refuses 6 'Permission denied'
+	refuses 6 'Permission denied; the modes there forbid it (namei -l)'
 	# Nor is one that he led to from where he may make names.
 	mkdir "$dir/bin2" && cp "$dir/bin/fmove" "$dir/bin2/"
 	mkdir -p "$dir/libexec/fmove" && cp fmove-full "$dir/libexec/fmove/"
@@ -98,7 +99,7 @@ if ! ls /usr/local/libexec/fmove/fmove-full /usr/libexec/fmove/fmove-full >/dev/
 	rm "$dir/bin/fmove-full"
 	ln -s "$(type -P echo)" "$dir/bin/fmove-full"
 	chmod 1777 "$dir/bin"
-	refuses 6 'it or its directory belongs to somebody else, or all may write there'
+	refuses 6 "$others"
 	chmod 755 "$dir/bin"
 	ok "$dir/bin/fmove" doctor
 	rm "$dir/bin/fmove-full"
@@ -106,6 +107,6 @@ if ! ls /usr/local/libexec/fmove/fmove-full /usr/libexec/fmove/fmove-full >/dev/
 	if [ "$(id -u)" = 0 ]; then
 		chmod 755 "$dir/bin/fmove-full"
 		chown nobody "$dir/bin/fmove-full"
-		refuses 6 'it or its directory belongs to somebody else, or all may write there'
+		refuses 6 "$others"
 	fi
 fi
