@@ -36,6 +36,7 @@ struct fm_log_limit {
 };
 
 #define FM_LOG_USERS 64u
+#define FM_LOG_USER_LINES 600	/* a minute, of each user, in each place that logs */
 
 /*
  * Such a limit for each user of this machine, so that none leaves out the lines of another. There

@@ -626,7 +626,7 @@ int fm_afar_new(const struct fm_afar_opts *opts, struct fm_afar **out, struct fm
 	if (!a)
 		return fm_err_set(err, -ENOMEM, "allocate the holds on other nodes");
 	a->o = *opts;
-	a->lines.most = FM_PEER_JOB_LINES;	/* of each user */
+	a->lines.most = FM_LOG_USER_LINES;
 	a->look.fire = look;
 	fm_list_init(&a->asks);
 	fm_list_init(&a->holds);

@@ -12,7 +12,7 @@ void fm_stage_check_runs_init(struct fm_stage_check_runs *runs, struct fm_engine
 {
 	fm_list_init(&runs->all);
 	runs->engine = engine;
-	runs->lines.most = FM_PEER_JOB_LINES;	/* of each user */
+	runs->lines.most = FM_LOG_USER_LINES;
 }
 
 static struct fm_stage_check_run *run_of(struct fm_list *at)

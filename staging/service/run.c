@@ -38,7 +38,6 @@
 #include "staging/service/served.h"
 #include "staging/service/together.h"
 
-#define LINES_MAX 600	/* in a minute */
 #define COPY_LEN (64u << 10)
 
 struct fm_stage_run {
@@ -775,7 +774,7 @@ void fm_stage_runs_init(struct fm_stage_runs *runs, const struct fm_stager_opts 
 {
 	fm_list_init(&runs->all);
 	runs->o = *opts;
-	runs->lines.most = LINES_MAX;
+	runs->lines.most = FM_LOG_USER_LINES;
 	runs->cache = cache;
 }
 

@@ -43,7 +43,6 @@
 #include "staging/service/served.h"
 #include "staging/service/together.h"
 
-#define LINES_MAX 600			/* in a minute, of all requests */
 #define UPKEEP_NS (5 * FM_NS_PER_S)
 #define ASK_AGAIN_NS (30 * FM_NS_PER_S)	/* for which a source is asked for an invitation */
 
@@ -1923,7 +1922,7 @@ static int stager_new(const struct fm_stager_opts *opts, struct fm_stager **out,
 	if (!s)
 		return fm_err_set(err, -ENOMEM, "allocate the stager");
 	s->o = *opts;
-	s->lines.most = LINES_MAX;
+	s->lines.most = FM_LOG_USER_LINES;
 	ret = open_parts(s, err);
 	if (ret < 0) {
 		free(s);

@@ -28,7 +28,6 @@
 #define SAY_NS FM_NS_PER_S
 #define NAMED_NS (3 * FM_NS_PER_S)	/* who asks may be heard behind who invites */
 #define LAST_NS (30 * FM_NS_PER_S)	/* that the last words of others are waited for */
-#define LINES_MAX 600			/* in a minute, of what callers of this node want */
 #define ENTRIES_SAID 8			/* of one node, in one run */
 
 static uint64_t bit(unsigned node)
@@ -1414,7 +1413,7 @@ int fm_togethers_new(const struct fm_togethers_opts *opts, struct fm_togethers *
 	all->o = *opts;
 	all->times = fm_run_times_default;
 	all->times.settle = opts->settle_ns;
-	all->lines.most = LINES_MAX;
+	all->lines.most = FM_LOG_USER_LINES;
 	fm_list_init(&all->list);
 	fm_share_init(&all->places, &limits);
 	fm_memory_line_init(&all->memory, opts->engine);

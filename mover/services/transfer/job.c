@@ -30,7 +30,6 @@
 #define COMMIT_NS (3600 * FM_NS_PER_S)	/* syncing what a slow disk has in its cache */
 /* for a caller's file to be closed; a client that cancelled waits longer */
 #define KEEP_NS (5 * FM_NS_PER_S)
-#define LOG_LINES_MAX FM_PEER_JOB_LINES	/* in a minute, of each local caller */
 #define LOG_WHAT_MAX (3 * FM_WIRE_NAME_MAX + sizeof("put of : for "))
 #define ABORT_NS (2 * FM_NS_PER_S)	/* the reason follows on the control connection */
 
@@ -70,7 +69,7 @@ static struct fm_log_limit *log_limit(const struct fm_job *j)
 	struct fm_log_users *own = &fm_jobs_of(j->engine)->lines;
 	struct fm_peer *peer = j->session ? j->session->peer : NULL;
 
-	own->most = LOG_LINES_MAX;
+	own->most = FM_LOG_USER_LINES;
 	if (j->asked_by[0])
 		return fm_engine_job_lines(j->engine, j->asked_by);
 	if (j->is_ours && *j->name)
