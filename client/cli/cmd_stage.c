@@ -375,7 +375,8 @@ static const char *freshness(const struct fmove_dataset *d, bool is_fetched)
  * Whether --nodes includes this node, where COMMAND would run, links would be made, or whose copy
  * is compared. False: *status is the exit status.
  */
-static bool can_run(const struct stage *s, struct fmove *c, const struct fm_args *args, int *status)
+static bool is_here_wanted(const struct stage *s, struct fmove *c, const struct fm_args *args,
+			   int *status)
 {
 	char node[FM_NAME_PART_MAX + 1];
 	struct fmove_error why;
@@ -627,7 +628,7 @@ int fm_cmd_stage(int argc, char **argv)
 	}
 	if (!s.opts.nodes)
 		return stage(&s, c);
-	if (!can_run(&s, c, &args, &status)) {
+	if (!is_here_wanted(&s, c, &args, &status)) {
 		fmove_close(c);
 		return status;
 	}

@@ -207,7 +207,7 @@ static void set_total(struct fm_share *share, uint64_t threads)
 	fm_share_set_total(share, threads > root ? threads : root);
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
+static uint64_t minus_or_zero(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
 }
@@ -222,14 +222,15 @@ static void divide(struct fm_worker *worker)
 {
 	uint64_t brief = worker->awaiting.used, lasting = worker->lasting.used;
 	uint64_t callers = worker->callers.used;
-	uint64_t rest = smaller(less(worker->threads, worker->busy.used), await_most(worker));
+	uint64_t idle = minus_or_zero(worker->threads, worker->busy.used);
+	uint64_t rest = smaller(idle, await_most(worker));
 	/* those that are not for brief calls */
-	uint64_t both = smaller(less(rest, brief), both_most(worker));
+	uint64_t both = smaller(minus_or_zero(rest, brief), both_most(worker));
 
-	set_total(&worker->busy, less(worker->threads, awaiting_now(worker)));
-	set_total(&worker->awaiting, less(rest, lasting + callers));
-	set_total(&worker->lasting, smaller(less(both, callers), half_most(worker)));
-	set_total(&worker->callers, smaller(less(both, lasting), half_most(worker)));
+	set_total(&worker->busy, minus_or_zero(worker->threads, awaiting_now(worker)));
+	set_total(&worker->awaiting, minus_or_zero(rest, lasting + callers));
+	set_total(&worker->lasting, smaller(minus_or_zero(both, callers), half_most(worker)));
+	set_total(&worker->callers, smaller(minus_or_zero(both, lasting), half_most(worker)));
 }
 
 static uint64_t hash_of(const char *peer)

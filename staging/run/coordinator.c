@@ -594,7 +594,7 @@ static bool is_fetched_from(const struct seat *seat, uint32_t extent, unsigned n
  * Half as many at once, for each round that was late: on a slow wire the others keep each from
  * coming in time, however often they are tried. Of those that began together one counts.
  */
-static void note_late_fetch(const struct fm_run *run, struct seat *seat)
+static void note_late_round(const struct fm_run *run, struct seat *seat)
 {
 	if (seat->fewer > 0 && run->now_ns < seat->fewer_ns + run->times->fetch)
 		return;
@@ -610,7 +610,7 @@ static void on_fetch_failed(struct fm_run *run, const struct fm_run_msg *msg)
 	if (is_fetched_from(seat, msg->extent, msg->node)) {
 		note_server(co, msg->node, msg);
 		if (msg->code == -ETIMEDOUT)
-			note_late_fetch(run, seat);
+			note_late_round(run, seat);
 	}
 	note_fetch(co, seat, msg->extent, false);
 	coming_drop(run, seat, msg->extent);

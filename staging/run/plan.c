@@ -587,7 +587,7 @@ static void plan_fetches_of(struct fm_run *run, unsigned node)
 }
 
 /* How long it had uploads of others, of all its fetches together. */
-static uint64_t fetched_ns(const struct fm_run *run, const struct seat *seat)
+static uint64_t all_fetched_ns(const struct fm_run *run, const struct seat *seat)
 {
 	uint64_t ns = seat->fetched_ns;
 
@@ -621,7 +621,7 @@ static unsigned in_turn(const struct fm_run *run, uint64_t nodes, uint8_t node[F
 	unsigned count = 0, i;
 
 	for (unsigned n = 0; n < run->node_count; n++) {
-		uint64_t own = fetched_ns(run, &run->coordinator.seat[n]);
+		uint64_t own = all_fetched_ns(run, &run->coordinator.seat[n]);
 
 		if (!(nodes & bit(n)))
 			continue;
@@ -648,7 +648,7 @@ static void limit_leads(struct fm_run *run, const uint8_t *node, unsigned count)
 
 	for (unsigned i = 0; i < count; i++) {
 		struct seat *seat = &run->coordinator.seat[node[i]];
-		uint64_t own = fetched_ns(run, seat);
+		uint64_t own = all_fetched_ns(run, seat);
 
 		if (i > 0 && own - before > lead_max)
 			back += own - before - lead_max;

@@ -28,8 +28,8 @@
 #include "staging/run/message.h"
 
 /*
- * As the job: the sender knows no name that counts, or not yet: only those count that are of a node
- * which may take part (together.h). It comes behind all others.
+ * In the place of a job: the sender knows none yet, or none from a node that may take part
+ * (together.h). Sorts behind every id.
  */
 #define FM_STAGE_NO_JOB "zzzzzzzz"
 

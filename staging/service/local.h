@@ -52,8 +52,8 @@ int fm_stage_local_copy_file(const struct fm_stage_local *l, int dir, const char
 			     struct fm_err *err);
 
 /*
- * The directory that a file is in, for reading; name: what it is called there, part of l->path. Or
- * an error.
+ * Returns a descriptor of the file's directory, which the caller closes, or an error. *name points
+ * into l->path.
  */
 int fm_stage_local_open_parent(const struct fm_stage_local *l, const char **name,
 			       struct fm_err *err);

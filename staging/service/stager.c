@@ -808,6 +808,28 @@ static void use_named(struct fm_stage_ask *a, const struct fm_err *why)
 	submit(a, find_named, found_named);
 }
 
+/* It is not here: it joins the run of this node that brings it, or one begins. */
+static void fetch_here(struct fm_stage_ask *a, const struct fm_stage_plan *plan)
+{
+	const struct fm_cache_plan charge = { .name = a->name, .bytes = a->totals.bytes,
+					      .files = a->totals.entries };
+	struct fm_err err;
+	int ret;
+
+	a->waiter.ended = run_ended;
+	/* What he may not hold would come for nothing, and in the place of others'. */
+	ret = fm_cache_check_quota(a->s->cache, a->uid, a->is_invited, &charge, &err);
+	if (ret == 0)
+		ret = fm_stage_run_join(&a->s->runs, plan, &a->waiter, &a->run, &err);
+	if (ret == 0 && !a->together && strcmp(a->job, fm_stage_run_job(a->run)) != 0)
+		log_other_job(a, fm_stage_run_job(a->run));
+	if (ret == 0)
+		return;
+	if (a->nodes)		/* the other nodes wait for this one, too */
+		fm_together_refuse(a->together, &err);
+	end_here(a, &err);
+}
+
 static void find_or_fetch(struct fm_stage_ask *a)
 {
 	char source[FM_CACHE_SOURCE_MAX + 1];
@@ -819,8 +841,6 @@ static void find_or_fetch(struct fm_stage_ask *a)
 				      .peer = a->peer[0] ? a->peer : NULL,
 				      .is_hub = a->is_hub, .job = a->job,
 				      .served = a->copy };
-	const struct fm_cache_plan charge = { .name = a->name, .bytes = a->totals.bytes,
-					      .files = a->totals.entries };
 	struct fm_cache_info info;
 	struct fm_err err;
 	bool is_ready;
@@ -869,18 +889,7 @@ static void find_or_fetch(struct fm_stage_ask *a)
 	}
 	a->is_joined = a->is_hub && plan.is_alone && fm_stage_runs_doing(&a->s->runs, &key);
 	a->is_old = id || a->together || fm_stage_runs_doing(&a->s->runs, &key);
-	a->waiter.ended = run_ended;
-	/* What he may not hold would come for nothing, and in the place of others'. */
-	ret = fm_cache_check_quota(a->s->cache, a->uid, a->is_invited, &charge, &err);
-	if (ret == 0)
-		ret = fm_stage_run_join(&a->s->runs, &plan, &a->waiter, &a->run, &err);
-	if (ret == 0 && !a->together && strcmp(a->job, fm_stage_run_job(a->run)) != 0)
-		log_other_job(a, fm_stage_run_job(a->run));
-	if (ret == 0)
-		return;
-	if (a->nodes)		/* the other nodes wait for this one, too */
-		fm_together_refuse(a->together, &err);
-	end_here(a, &err);
+	fetch_here(a, &plan);
 }
 
 static struct fm_stage_reread reread_of(const struct fm_stage_ask *a)

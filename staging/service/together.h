@@ -109,6 +109,7 @@ int fm_togethers_may(const struct fm_togethers *all, const char *source, struct 
 int fm_togethers_nodes(const struct fm_togethers *all, const char *list, uint64_t *out,
 		       struct fm_err *err);
 bool fm_togethers_has_self(const struct fm_togethers *all, uint64_t nodes);
+/* Of what is staged. Good as long as t. */
 const struct fm_cache_key *fm_together_key(const struct fm_together *t);
 
 struct fm_together *fm_together_find(struct fm_togethers *all, const struct fm_cache_key *key);

@@ -115,7 +115,7 @@ struct fmove_stage_options {
 	void (*node)(void *ctx, const struct fmove_stage_node *node, bool is_end);
 	/* also of a volume that another node than the source's has mounted read-write */
 	bool is_live;
-	/* it is begun, and is logged by that id; or NULL */
+	/* it is begun, and is logged by that id, which is good during the call; or NULL */
 	void (*accepted)(void *ctx, const char *job);
 };
 
@@ -193,7 +193,7 @@ struct fmove_check_options {
 	void (*finding)(void *ctx, const struct fmove_dataset_finding *f);
 	void *ctx;
 	/* NULL, or is told what it is logged under: fmove logs has the lines, also on nodes that
-	 * give something for it. */
+	 * give something for it. job is good during the call. */
 	void (*accepted)(void *ctx, const char *job);
 };
 
