@@ -184,7 +184,7 @@ static int check_users(int repository, const struct fm_hub_ref *ref, struct fm_e
 	fm_hub_ref_drop(repository, "");	/* directories that a crash has left empty */
 	count_users(repository, &c);
 	if (c.refs < FM_HUB_USERS_REFS_MAX &&
-	    (is_own || (c.his + 1) / 7 <= FM_HUB_USERS_REFS_MAX - 1 - c.refs))
+	    (is_own || c.his == 0 || c.his + 1 <= 7 * (FM_HUB_USERS_REFS_MAX - 1 - c.refs)))
 		return 0;
 	return too_many(&c, ref->commit, err);
 }
