@@ -521,6 +521,9 @@ static void copied(struct fm_work *work)
 	r->is_coming = false;
 	if (r->err.code == 0 && r->is_left)	/* no thread had it yet */
 		(void)fm_err_set(&r->err, -ECANCELED, "cancelled");
+	if (r->file)	/* which nobody has taken then */
+		fm_file_give_up(r->file, false);
+	r->file = NULL;
 	if (r->err.code == 0)
 		begin_finish(r);
 	else
