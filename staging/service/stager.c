@@ -361,6 +361,8 @@ static void give_run(struct fm_work *work)
 	if (ret == 0 && a->revision[0])
 		ret = fm_hub_show(a->s->hub, a->id, a->revision, &asked, a->result.path,
 				  sizeof(a->result.path), a->result.note, err);
+	if (ret == 0 && atomic_load(&a->is_cancelled))	/* while hubs were waited for */
+		ret = fm_err_set(err, -ECANCELED, "cancelled");
 	if (ret == 0 && a->is_pinned)
 		ret = fm_cache_pin(c, a->id, a->uid, err);
 	if (ret < 0)
