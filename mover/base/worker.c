@@ -19,7 +19,7 @@
 
 #define WORKER_THREADS_MAX 64
 #define TURNS_MAX 64u
-#define AWAIT_PART 4u	/* of the threads */
+#define STEPS 8u	/* worker.h's, of the threads */
 
 struct turn {
 	/* made of its name; two that have the same one share turns */
@@ -28,6 +28,9 @@ struct turn {
 	uint64_t number;		/* 0: nobody's */
 };
 
+/* Of what may wait without end: the first three keep a thread for long. */
+enum kind { KIND_CALLER, KIND_LISTS, KIND_COPIES, KIND_BRIEF, KINDS };
+
 struct fm_worker {
 	pthread_mutex_t lock;
 	pthread_cond_t has_work;	/* or is_stopping */
@@ -35,9 +38,8 @@ struct fm_worker {
 	bool is_shared;
 	/* is_shared: threads, by whose work they do ... */
 	struct fm_share busy;
-	struct fm_share awaiting;	/* ... which has may_await ... */
-	struct fm_share lasting;	/* ... and takes long ... */
-	struct fm_share callers;	/* ... or awaits_caller */
+	/* ... and those of what has may_await, by its kind, apart */
+	struct fm_share awaiting[KINDS];
 	struct fm_list running;		/* all that work */
 	/* of users of peers, the last ones; who has most makes room */
 	struct turn turns[TURNS_MAX];
@@ -100,37 +102,17 @@ static unsigned threads_of(const struct fm_worker *worker, const struct fm_work 
 	return n;
 }
 
-static unsigned await_part(const struct fm_worker *worker)
+static unsigned at_least_one(int64_t threads)
 {
-	return (worker->threads + AWAIT_PART - 1) / AWAIT_PART;
+	return threads > 1 ? (unsigned)threads : 1;
 }
 
-/* So many threads may be with what may wait without end. */
-static unsigned await_most(const struct fm_worker *worker)
+/* So many threads may be with so many kinds of what may wait without end: 6, 8, 10, 12 of 16. */
+static unsigned most_with(const struct fm_worker *worker, unsigned kinds)
 {
-	unsigned part = await_part(worker);
+	int64_t step = at_least_one(worker->threads / STEPS);
 
-	return worker->threads > part ? worker->threads - part : part;
-}
-
-/* ... and so many of these with callers of this node, any of whom can hang as he likes, or with
- * what takes long. */
-static unsigned half_most(const struct fm_worker *worker)
-{
-	unsigned half = await_most(worker) / 2;
-
-	return half > 0 ? half : 1;
-}
-
-/* ... and with both: the rest is for brief calls. */
-static unsigned both_most(const struct fm_worker *worker)
-{
-	return await_most(worker) - await_most(worker) / AWAIT_PART;
-}
-
-static bool is_roots(const struct fm_work *work)
-{
-	return !work->who.name && work->who.uid == 0;
+	return at_least_one(worker->threads - (KINDS + 2 - kinds) * step);
 }
 
 static bool has_same_owner(const struct fm_work *a, const struct fm_work *b)
@@ -140,8 +122,9 @@ static bool has_same_owner(const struct fm_work *a, const struct fm_work *b)
 
 /* Threads with what may wait for the same thing as some work. */
 struct with_same {
-	unsigned all, lasting;
-	unsigned alike, own;		/* as long as that work; and of its owner */
+	unsigned all, lasting, copies;
+	unsigned owners;		/* of its owner */
+	unsigned owners_alike;		/* ... and as long */
 };
 
 static struct with_same count_same(const struct fm_worker *worker, const struct fm_work *work)
@@ -150,13 +133,15 @@ static struct with_same count_same(const struct fm_worker *worker, const struct 
 
 	fm_list_each(at, next, &((struct fm_worker *)worker)->running) {
 		const struct fm_work *other = fm_container_of(at, struct fm_work, link);
+		bool is_owners = has_same_owner(other, work);
 
 		if (other->may_await != work->may_await)
 			continue;
 		n.all++;
 		n.lasting += other->length != FM_WORK_BRIEF;
-		n.alike += other->length == work->length;
-		n.own += other->length == work->length && has_same_owner(other, work);
+		n.copies += other->length == FM_WORK_COPIES;
+		n.owners += is_owners;
+		n.owners_alike += is_owners && other->length == work->length;
 	}
 	return n;
 }
@@ -164,47 +149,43 @@ static struct with_same count_same(const struct fm_worker *worker, const struct 
 /* Whether what that work may wait for without end has all the threads that it may have. */
 static bool is_awaited_enough(const struct fm_worker *worker, const struct fm_work *work)
 {
-	unsigned part = await_part(worker);
-	unsigned lasting = part > 1 ? part - 1 : 1, copies = part > 1 ? part / 2 : 1;
+	unsigned quarter = at_least_one((worker->threads + 3) / 4);
 	struct with_same n = count_same(worker, work);
+	bool is_brief = work->length == FM_WORK_BRIEF;
 
-	if (n.all >= part || work->length == FM_WORK_BRIEF)
-		return n.all >= part;
-	if (n.lasting >= lasting || n.own > 0)
+	if (n.all > quarter || n.owners >= quarter)
 		return true;
-	return work->length == FM_WORK_COPIES && n.alike >= copies + is_roots(work);
+	if (n.owners_alike >= at_least_one(is_brief ? (int64_t)quarter - 1 : quarter / 2))
+		return true;
+	return (!is_brief && n.lasting >= quarter) ||
+	       (work->length == FM_WORK_COPIES && n.copies >= at_least_one((int64_t)quarter - 1));
+}
+
+static enum kind kind_of(const struct fm_work *work)
+{
+	static const enum kind of_length[] = {
+		[FM_WORK_BRIEF] = KIND_BRIEF,
+		[FM_WORK_LISTS] = KIND_LISTS,
+		[FM_WORK_COPIES] = KIND_COPIES,
+	};
+
+	return work->awaits_caller ? KIND_CALLER : of_length[work->length];
 }
 
 /* Of what may wait without end each kind has a share of its own: so it costs nobody the threads for
  * what else he asks for, and what takes long costs the brief calls none. */
 static struct fm_share *share_of(struct fm_worker *worker, const struct fm_work *work)
 {
-	if (!work->may_await)
-		return &worker->busy;
-	if (work->awaits_caller)
-		return &worker->callers;
-	return work->length == FM_WORK_BRIEF ? &worker->awaiting : &worker->lasting;
+	return work->may_await ? &worker->awaiting[kind_of(work)] : &worker->busy;
 }
 
 static uint64_t awaiting_now(const struct fm_worker *worker)
 {
-	return worker->awaiting.used + worker->lasting.used + worker->callers.used;
-}
+	uint64_t n = 0;
 
-static bool may_have_thread(struct fm_worker *worker, const struct fm_work *work)
-{
-	if (!fm_share_may(share_of(worker, work), work->who, 1))
-		return false;
-	return !work->may_await ||
-	       (awaiting_now(worker) < await_most(worker) && !is_awaited_enough(worker, work));
-}
-
-/* Root's part stays, though there may be no thread for it. */
-static void set_total(struct fm_share *share, uint64_t threads)
-{
-	uint64_t root = share->limits.root;
-
-	fm_share_set_total(share, threads > root ? threads : root);
+	for (unsigned k = 0; k < KINDS; k++)
+		n += worker->awaiting[k].used;
+	return n;
 }
 
 static uint64_t minus_or_zero(uint64_t a, uint64_t b)
@@ -217,20 +198,57 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Each share is of the threads that the others have not got. */
+/* What one that keeps a thread for long may have beside the two others of these. */
+static uint64_t most_beside(const struct fm_worker *worker, uint64_t a, uint64_t b)
+{
+	uint64_t more = a > b ? a : b;
+
+	return smaller(most_with(worker, 1), smaller(minus_or_zero(most_with(worker, 2), more),
+						     minus_or_zero(most_with(worker, 3), a + b)));
+}
+
+/* So many threads may be with that kind while so many are with the others. */
+static uint64_t most_of(const struct fm_worker *worker, unsigned kind)
+{
+	const struct fm_share *all = worker->awaiting;
+	uint64_t idle = minus_or_zero(worker->threads, worker->busy.used);
+	uint64_t rest = smaller(idle, most_with(worker, KINDS));
+
+	rest = minus_or_zero(rest, awaiting_now(worker) - all[kind].used);
+	return kind == KIND_BRIEF ? rest
+				  : smaller(rest, most_beside(worker, all[(kind + 1) % 3].used,
+							      all[(kind + 2) % 3].used));
+}
+
+static bool may_have_thread(struct fm_worker *worker, const struct fm_work *work)
+{
+	struct fm_share *share = share_of(worker, work);
+
+	if (!fm_share_may(share, work->who, 1))
+		return false;
+	return !work->may_await || (share->used < most_of(worker, kind_of(work)) &&
+				    !is_awaited_enough(worker, work));
+}
+
+/* Root's part stays, though there may be no thread for it. */
+static void set_total(struct fm_share *share, uint64_t threads)
+{
+	uint64_t root = share->limits.root;
+
+	fm_share_set_total(share, threads > root ? threads : root);
+}
+
+/* Each share is of the threads that the others have not got. Of the few of a kind, what root has of
+ * its own part takes none from the others'. */
 static void divide(struct fm_worker *worker)
 {
-	uint64_t brief = worker->awaiting.used, lasting = worker->lasting.used;
-	uint64_t callers = worker->callers.used;
-	uint64_t idle = minus_or_zero(worker->threads, worker->busy.used);
-	uint64_t rest = smaller(idle, await_most(worker));
-	/* those that are not for brief calls */
-	uint64_t both = smaller(minus_or_zero(rest, brief), both_most(worker));
-
 	set_total(&worker->busy, minus_or_zero(worker->threads, awaiting_now(worker)));
-	set_total(&worker->awaiting, minus_or_zero(rest, lasting + callers));
-	set_total(&worker->lasting, smaller(minus_or_zero(both, callers), half_most(worker)));
-	set_total(&worker->callers, smaller(minus_or_zero(both, lasting), half_most(worker)));
+	for (unsigned k = 0; k < KINDS; k++) {
+		struct fm_share *share = &worker->awaiting[k];
+		uint64_t roots = fm_share_of(share, fm_share_user(0));
+
+		set_total(share, most_of(worker, k) + smaller(roots, share->limits.root));
+	}
 }
 
 static uint64_t hash_of(const char *peer)
@@ -508,9 +526,9 @@ void fm_worker_share(struct fm_worker *worker, unsigned root)
 	assert(!worker->is_shared && root < worker->threads);
 	worker->is_shared = true;
 	share_init(&worker->busy, worker->threads, root);
-	share_init(&worker->awaiting, await_most(worker), root);
-	share_init(&worker->lasting, half_most(worker), root / 2);
-	share_init(&worker->callers, half_most(worker), root / 2);
+	for (unsigned k = 0; k < KINDS; k++)
+		share_init(&worker->awaiting[k], most_with(worker, k == KIND_BRIEF ? KINDS : 1),
+			   root / 2);
 	pthread_mutex_unlock(&worker->lock);
 }
 

@@ -13,15 +13,17 @@
  *
  * Threads that are divided have a rule for what may wait without end, such as a store whose server
  * is away or the user database. It knows no difference between what hangs and what is just slow,
- * and holds whosoever asks. Of the threads (in brackets: of 16)
+ * and holds whosoever asks, root as well. The numbers are for 16 threads; of others the same parts,
+ * and one at least:
  *
- *   - three quarters (12) at most are with what may wait without end; the others are for what
- *     always answers. Of these half (6) at most are with what callers of this node serve, who have
- *     only to hang; half (6) with what takes long; and three quarters (9) with both. Each of the
- *     three is divided by itself, as share.h says;
- *   - a quarter (4) at most are with the same thing. Of these 3 at most are with what takes long,
- *     and 2 with copies, or 3 if one is root's; one owner has one listing and one copy of the same
- *     thing. So where all is well brief calls go by listings, and listings by copies.
+ *   - 12 at most are with what may wait without end. Three kinds of it keep a thread for long: what
+ *     callers of this node serve, who have only to hang; listings; and copies. One kind has 6 at
+ *     most, two together 8, all three 10; so each finds two, whatever the others do, and so do
+ *     brief calls. The three kinds and the brief calls are divided by themselves, as share.h says,
+ *     each with one thread for root.
+ *   - 5 at most are with the same thing; of these 4 with listings and copies, and 3 with copies. So
+ *     where all is well brief calls go by listings, and listings by copies. One owner has 4 of the
+ *     5 at most: 3 brief calls, 2 listings, 2 copies.
  */
 #ifndef FM_BASE_WORKER_H
 #define FM_BASE_WORKER_H

@@ -123,14 +123,14 @@ done
 count_looking() {
 	looking=$(cat "/proc/$(cat "$dir/c/n1/pid")/task"/*/wchan 2>/dev/null | grep -o wait_for_partner | wc -l)
 }
-do_four_look() {
+do_five_look() {
 	count_looking
-	[ "$looking" -ge 4 ]
+	[ "$looking" -ge 5 ]
 }
-await do_four_look || bad "users who may be in the group are not looked up: $looking"
+await do_five_look || bad "users who may be in the group are not looked up: $looking"
 ok as 61500 games timeout "$HANG_S" fmove datasets
 count_looking
-[ "$looking" -eq 4 ] || bad "$looking threads look users up"
+[ "$looking" -eq 5 ] || bad "$looking threads look users up"
 "${within[@]}" umount -l /etc/passwd
 timeout "$HANG_S" bash -c ': >silent'
 wait "${lists[@]}"

@@ -1221,7 +1221,7 @@ static void test_users_bounded(void)
 	second = ask_for_all(id, other, 1002);
 	CU_ASSERT_EQUAL(show_here(id, "a1000-1"), 0);		/* and stays the other one's */
 	asker = 1001;
-	CU_ASSERT_EQUAL(show_here(id, "two"), -EDQUOT);		/* the last one is for who has none */
+	CU_ASSERT_EQUAL(show_here(id, "two"), -EDQUOT);		/* the last is for who has none */
 	third = ask_for_all(id, other, 1003);
 	CU_ASSERT_EQUAL(first + second + third + is_kept, FM_HUB_USERS_REFS_MAX);
 	if (is_kept) {

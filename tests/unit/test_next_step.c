@@ -17,8 +17,8 @@ static void test_steps(void)
 		       "fmove ls"));
 	CU_ASSERT_PTR_NOT_NULL(
 		strstr(fm_next_step(-ENOENT, "put: a: No such file or directory"), "namei -l"));
-	CU_ASSERT_PTR_NOT_NULL(
-		strstr(fm_next_step(-EACCES, "a: Permission denied"), "(namei -l); root may (sudo)"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(fm_next_step(-EACCES, "a: Permission denied"),
+				      "(namei -l); root may (sudo)"));
 	CU_ASSERT_PTR_NOT_NULL(
 		strstr(fm_next_step(-EACCES, "n2: store s: open \"a\": permission denied"),
 		       "(namei -l on that node); root may"));

@@ -325,7 +325,7 @@ static void check_comes_by(unsigned stores, unsigned peers, unsigned calls)
  * Goal: calls that hang in one store do not keep all threads that who asked may have: the other
  * calls of the same peer go on.
  */
-static void test_what_hangs_has_a_quarter(void)
+static void test_what_hangs_has_a_part(void)
 {
 	check_comes_by(1, 1, 20);
 }
@@ -439,66 +439,117 @@ static void ten_users(struct crowd *c, const void *may_await, enum fm_work_lengt
 		crowd_add(c, 1000 + i / 4, may_await, length);
 }
 
+static void one_user(struct crowd *c, uid_t uid, const void *may_await, enum fm_work_length length)
+{
+	for (unsigned i = 0; i < 5; i++)
+		crowd_add(c, uid, may_await, length);
+}
+
 /*
- * Goal: copies from a store, which take hours though it answers, bar nobody else from it: one owner
- * has one, all have two, root one of his own beside these. Listings go by copies, and brief calls
- * by both; a quarter of the threads in all.
+ * Goal: copies from a store, which take hours though it answers, bar nobody else from it: listings
+ * go by copies, root's as well, whoever was first, and brief calls by both.
  */
 static void test_long_calls_of_one_store(void)
 {
 	struct crowd *c = crowd_new();
 	static char store;
 
-	for (unsigned i = 0; i < 4; i++)
-		crowd_add(c, 1000, &store, FM_WORK_COPIES);
-	CU_ASSERT_EQUAL(crowd_begun(c), 1);
-	ten_users(c, &store, FM_WORK_COPIES);
-	CU_ASSERT_EQUAL(crowd_begun(c), 2);
+	crowd_add(c, 1000, &store, FM_WORK_COPIES);
+	crowd_add(c, 1001, &store, FM_WORK_COPIES);
+	one_user(c, 0, &store, FM_WORK_COPIES);
+	CU_ASSERT_EQUAL(crowd_begun(c), 3);
 	crowd_add(c, 1000, &store, FM_WORK_LISTS);
-	CU_ASSERT_EQUAL(crowd_begun(c), 3);
-	ten_users(c, &store, FM_WORK_LISTS);
-	CU_ASSERT_EQUAL(crowd_begun(c), 3);
-	ten_users(c, &store, FM_WORK_BRIEF);
 	CU_ASSERT_EQUAL(crowd_begun(c), 4);
+	ten_users(c, &store, FM_WORK_LISTS);
+	CU_ASSERT_EQUAL(crowd_begun(c), 4);
+	ten_users(c, &store, FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 5);
 	crowd_free(c);
 
 	c = crowd_new();
+	one_user(c, 0, &store, FM_WORK_COPIES);
+	CU_ASSERT_EQUAL(crowd_begun(c), 2);
 	ten_users(c, &store, FM_WORK_COPIES);
-	for (unsigned i = 0; i < 4; i++)
-		crowd_add(c, 0, &store, FM_WORK_COPIES);
 	CU_ASSERT_EQUAL(crowd_begun(c), 3);
-	ten_users(c, &store, FM_WORK_BRIEF);
-	CU_ASSERT_EQUAL(crowd_begun(c), 4);
 	crowd_free(c);
 
 	c = crowd_new();
-	for (unsigned i = 0; i < 4; i++)
-		crowd_add(c, 1000, &store, FM_WORK_LISTS);
-	CU_ASSERT_EQUAL(crowd_begun(c), 1);
 	ten_users(c, &store, FM_WORK_LISTS);
+	one_user(c, 0, &store, FM_WORK_LISTS);
+	CU_ASSERT_EQUAL(crowd_begun(c), 4);
+	one_user(c, 0, &store, FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 5);
+	crowd_free(c);
+}
+
+/* Goal: whatever one owner asks of a store, others find a thread for it. */
+static void test_one_owner_of_one_store(void)
+{
+	struct crowd *c = crowd_new();
+	static char store;
+
+	one_user(c, 1000, &store, FM_WORK_COPIES);
+	CU_ASSERT_EQUAL(crowd_begun(c), 2);
+	one_user(c, 1000, &store, FM_WORK_LISTS);
+	CU_ASSERT_EQUAL(crowd_begun(c), 4);
+	one_user(c, 1000, &store, FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 4);
+	crowd_add(c, 1001, &store, FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 5);
+	crowd_free(c);
+
+	c = crowd_new();
+	one_user(c, 1000, &store, FM_WORK_BRIEF);
 	CU_ASSERT_EQUAL(crowd_begun(c), 3);
+	one_user(c, 1001, &store, FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 5);
+	crowd_free(c);
+}
+
+/* Goal: as many copies as there may be, from several stores, leave a user and root a
+ * listing each, and brief calls. */
+static void test_copies_of_several_stores(void)
+{
+	struct crowd *c = crowd_new();
+	static char store[3], other;
+
+	for (unsigned i = 0; i < 5; i++)
+		crowd_add(c, 1000 + i, &store[i % 3], FM_WORK_COPIES);
+	CU_ASSERT_EQUAL(crowd_begun(c), 5);
+	ten_users(c, &other, FM_WORK_COPIES);
+	CU_ASSERT_EQUAL(crowd_begun(c), 5);
+	one_user(c, 0, &store[2], FM_WORK_COPIES);
+	CU_ASSERT_EQUAL(crowd_begun(c), 6);
+	one_user(c, 0, &other, FM_WORK_LISTS);
+	CU_ASSERT_EQUAL(crowd_begun(c), 7);
+	crowd_add(c, 1007, &store[0], FM_WORK_LISTS);
+	CU_ASSERT_EQUAL(crowd_begun(c), 8);
+	ten_users(c, &other, FM_WORK_LISTS);
+	CU_ASSERT_EQUAL(crowd_begun(c), 8);
+	crowd_add(c, 1007, &store[0], FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 9);
 	crowd_free(c);
 }
 
 /*
  * Goal: whatever hangs, of any length, in any number of stores: three quarters of the threads at
- * most are with it, root's among them, and half with what takes long.
+ * most are with it, root's among them, and half (8) with listings and copies.
  */
 static void test_long_calls_of_several_stores(void)
 {
 	struct crowd *c = crowd_new();
-	static char store[5];
+	static char store[9];
 
 	for (unsigned i = 0; i < 5; i++) {
 		ten_users(c, &store[i], i % 2 ? FM_WORK_COPIES : FM_WORK_LISTS);
 		crowd_add(c, 0, &store[i], FM_WORK_COPIES);
 		crowd_add(c, 0, &store[i], FM_WORK_LISTS);
 	}
-	CU_ASSERT_EQUAL(crowd_begun(c), 6);
+	CU_ASSERT_EQUAL(crowd_begun(c), 8);
 	crowd_add(c, 1000, &store[4], FM_WORK_BRIEF);
-	CU_ASSERT_EQUAL(crowd_begun(c), 7);
-	for (unsigned i = 0; i < 4; i++) {
-		ten_users(c, &store[i], FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 9);
+	for (unsigned i = 5; i < 9; i++) {
+		one_user(c, 1000 + i, &store[i], FM_WORK_BRIEF);
 		crowd_add(c, 0, &store[i], FM_WORK_BRIEF);
 	}
 	CU_ASSERT_EQUAL(crowd_begun(c), 12);
@@ -506,13 +557,13 @@ static void test_long_calls_of_several_stores(void)
 }
 
 /*
- * Goal: callers who hang and copies that do, root's among them, leave a part for brief calls of
- * stores that answer, and keep each other from nothing.
+ * Goal: callers who hang, listings and copies that do, root's among them, keep each other from
+ * nothing, and leave a part for brief calls of stores that answer.
  */
 static void test_long_calls_and_callers(void)
 {
 	struct crowd *c = crowd_new();
-	static char store[8], hung[10];
+	static char store[4], hung[10];
 
 	for (unsigned i = 0; i < 40; i++) {
 		struct waiting *w = &c->work[c->count++];
@@ -521,13 +572,20 @@ static void test_long_calls_and_callers(void)
 				&c->until);
 	}
 	CU_ASSERT_EQUAL(crowd_begun(c), 6);
-	for (unsigned i = 0; i < 8; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		ten_users(c, &store[i], FM_WORK_COPIES);
 		crowd_add(c, 0, &store[i], FM_WORK_COPIES);
 	}
-	CU_ASSERT_EQUAL(crowd_begun(c), 9);
-	crowd_add(c, 1000, &store[0], FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 8);
+	for (unsigned i = 0; i < 2; i++) {
+		ten_users(c, &store[i], FM_WORK_LISTS);
+		crowd_add(c, 0, &store[i], FM_WORK_LISTS);
+	}
 	CU_ASSERT_EQUAL(crowd_begun(c), 10);
+	crowd_add(c, 1000, &store[0], FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 11);
+	crowd_add(c, 0, &store[1], FM_WORK_BRIEF);
+	CU_ASSERT_EQUAL(crowd_begun(c), 12);
 	crowd_free(c);
 }
 
@@ -781,10 +839,12 @@ static const struct fm_test tests[] = {
 	{"users of one peer take turns on one thread", test_users_take_turns_on_one_thread},
 	{"users of one peer take turns", test_a_peers_users_take_turns},
 	{"threads are divided among those who ask", test_threads_are_shared},
-	{"what hangs in one store has a quarter of the threads", test_what_hangs_has_a_quarter},
+	{"what hangs in one store has a part of the threads", test_what_hangs_has_a_part},
 	{"what hangs in several stores is apart from what does not", test_what_hangs_in_several},
 	{"what hangs takes no turns of what does not", test_what_hangs_takes_no_turns},
 	{"copies from one store bar nobody from it", test_long_calls_of_one_store},
+	{"one owner bars nobody from a store", test_one_owner_of_one_store},
+	{"copies from several stores leave threads for listings", test_copies_of_several_stores},
 	{"what hangs, long or brief, has three quarters of the threads",
 	 test_long_calls_of_several_stores},
 	{"callers and copies that hang leave threads for brief calls", test_long_calls_and_callers},
