@@ -149,24 +149,53 @@ static bool asks_no_store(const struct fm_request *r)
 	return r->verb == FM_VERB_FREE && !r->is_at_room;
 }
 
-/* What it may wait for without end: the store, else the user database by its rules. */
-static const void *may_await(const struct fm_request *r)
-{
-	const struct fm_store *s = r->store_ref->store;
-	const void *at = asks_no_store(r) ? NULL : fm_store_may_await(s);
-
-	return at ? at : fm_access_may_await(s, &r->who);
-}
-
-void fm_request_start_work(struct fm_request *r)
+static void submit(struct fm_request *r, void (*run)(struct fm_work *work),
+		   void (*done)(struct fm_work *work), const void *may_await)
 {
 	r->is_working = true;
 	r->work.who = r->who.peer ? fm_share_name(r->who.peer) : fm_share_user(r->who.uid);
 	r->work.user = r->who.uid;
-	r->work.may_await = may_await(r);
-	r->work.run = work_run;
-	r->work.done = work_done;
+	r->work.may_await = may_await;
+	r->work.run = run;
+	r->work.done = done;
 	fm_worker_submit(r->engine->env.worker, &r->work, r->engine->env.loop);
+}
+
+static void look_up_run(struct fm_work *work)
+{
+	struct fm_request *r = fm_container_of(work, struct fm_request, work);
+	struct fm_store *s = r->store_ref->store;
+	bool may_read, may_write;
+
+	if (s->ops->rights)	/* the request itself says who may not */
+		s->ops->rights(s, &r->who, &may_read, &may_write);
+}
+
+static void looked_up(struct fm_work *work)
+{
+	struct fm_request *r = fm_container_of(work, struct fm_request, work);
+
+	if (r->is_over)
+		work_done(work);
+	else
+		submit(r, work_run, work_done, NULL);
+}
+
+/*
+ * What it may wait for without end: the store, else the user database by its rules. That is waited
+ * for apart: who removes a large tree is not to keep its threads from those who only ask who they
+ * are.
+ */
+void fm_request_start_work(struct fm_request *r)
+{
+	const struct fm_store *s = r->store_ref->store;
+	const void *users = fm_access_may_await(s, &r->who);
+	const void *at = asks_no_store(r) ? NULL : fm_store_may_await(s);
+
+	if (users && !at && !asks_no_store(r))
+		submit(r, look_up_run, looked_up, users);
+	else
+		submit(r, work_run, work_done, at ? at : users);
 }
 
 void fm_request_next_store(struct fm_request *r)
