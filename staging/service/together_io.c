@@ -478,12 +478,24 @@ static void world_upload(void *ctx, unsigned to, uint32_t extent, int slot, unsi
 		op->b = fm_landed_get(t->slot[slot].b);
 }
 
+/* What no thread has yet is not to wait for one: a run that is over tells nobody so before its
+ * operations have ended. */
+static void take_back(struct op *op)
+{
+	bool is_at_source = op->kind == OP_READ || op->kind == OP_CHECK;
+
+	if (is_at_source && fm_worker_cancel(op->t->all->o.worker, &op->work) &&
+	    op->kind == OP_READ)
+		fm_budget_give(op->ask.bytes);
+}
+
 /* Cancels an operation. It may end within this call, and is freed then. */
 static void cancel(struct op *op)
 {
 	struct fm_together *t = op->t;
 
 	op->is_cancelled = true;
+	take_back(op);
 	if (op->is_waiting) {
 		fm_memory_withdraw(&t->all->memory, &t->turn, &op->ask);
 		end_without(op);
@@ -674,6 +686,15 @@ static void check_done(struct fm_work *work)
 	if (is_current(op))
 		fm_run_checked(op->t->core, op->number, op->code);
 	op_free(op);
+}
+
+/*
+ * Brief, though it lists: all that a run fetched hangs on it, and in time, while another listing of
+ * the same node may take hours.
+ */
+static void submit_check(struct op *op)
+{
+	submit_at_source(op->t, &op->work, check_run, check_done, FM_WORK_BRIEF);
 }
 
 static void world_check_source(void *ctx, uint32_t number)
@@ -882,7 +903,7 @@ static void start(struct op *op)
 	if (op->kind == OP_READ)
 		ask_memory(op);
 	else if (op->kind == OP_CHECK)
-		submit_at_source(op->t, &op->work, check_run, check_done, FM_WORK_LISTS);
+		submit_check(op);
 	else if (op->kind == OP_PUBLISH)
 		submit(op->t, &op->work, publish_run, publish_done);
 	else if (op->is_cancelled)
@@ -920,6 +941,8 @@ void fm_together_start_ops(struct fm_together *t)
  */
 void fm_together_drop_core(struct fm_together *t)
 {
+	if (t->is_over && t->is_looking)
+		(void)fm_worker_cancel(t->all->o.worker, &t->work);
 	fm_together_cancel_ops(t, -1);
 	fm_list_each(at, next, &t->starting) {
 		struct op *op = fm_container_of(at, struct op, at);
