@@ -32,6 +32,20 @@ static int help(const struct fm_daemon_program *program)
 	return EXIT_SUCCESS;
 }
 
+/*
+ * The word that getopt_long() refused. No letter is an option: of several behind one dash the first
+ * is refused, and then their word is the next one still.
+ */
+static const char *refused_word(char **argv)
+{
+	const char *before = argv[optind - 1];
+	bool is_letter = optopt > 0 && optopt < OPT_CONFIG;
+
+	if (is_letter && !(before[0] == '-' && before[1] == (char)optopt && before[2] == '\0'))
+		return argv[optind];
+	return before;
+}
+
 int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **argv,
 		    struct fm_daemon_args *args)
 {
@@ -75,7 +89,7 @@ int fm_daemon_parse(const struct fm_daemon_program *program, int argc, char **ar
 			break;
 		default:
 			return wrong(program, "not an option, or one that lacks its value: ",
-				     argv[optind - 1]);
+				     refused_word(argv));
 		}
 	}
 	return optind < argc ? wrong(program, "no argument is wanted: ", argv[optind]) : -1;

@@ -25,6 +25,9 @@ with() {
 refuse 2 'log-level must be' --log-level loud
 refuse 2 'no argument is wanted: x' x
 refuse 2 'not an option.*: --bogus; see fmoved --help' --bogus
+refuse 2 'not an option.*: -config; see' -config conf
+refuse 2 'not an option.*: -x; see' --check -x conf
+refuse 2 'not an option.*: --config; see' --config
 refuse 2 'no.such is not there: is the name right\?$' --config no.such
 if [ "$(id -u)" = 0 ]; then	# whom that is said to is the user fmoved runs as
 	chmod 755 . && cp "$conf" shut && chmod 600 shut
