@@ -94,7 +94,7 @@ void fm_stage_line_text(struct fm_stage_line *l, const struct fm_stage_report *r
 void fm_stage_line_show(struct fm_stage_line *l, const struct fm_stage_report *r)
 {
 	struct fm_stage_report now = *r;
-	char text[512];
+	char text[FM_STAGE_LINE_MAX];
 
 	if (!isatty(STDERR_FILENO))
 		return;

@@ -33,6 +33,8 @@ struct fm_stage_report {
 /* Before the report that it belongs to. */
 void fm_stage_line_node(struct fm_stage_line *l, const struct fmove_stage_node *n);
 
+#define FM_STAGE_LINE_MAX 1536	/* nothing of a line is cut in such room */
+
 /* The line, in at most width columns if the names are ASCII. The next report begins. */
 void fm_stage_line_text(struct fm_stage_line *l, const struct fm_stage_report *r, int width,
 			char *out, size_t cap);

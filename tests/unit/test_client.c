@@ -448,6 +448,23 @@ static void test_the_line_of_several_nodes_names_who_is_not_ready(void)
 	CU_ASSERT_EQUAL(strlen(line), 39);
 }
 
+/* What cuts it then knows where a character ends. */
+static void test_the_longest_line_is_not_cut(void)
+{
+	char line[FM_STAGE_LINE_MAX], what[256];
+	struct fm_stage_line l = { .nodes = UINT32_MAX, .ready = UINT32_MAX };
+	const struct fm_stage_report r = { .what = what, .phase = "reading into memory",
+					   .size = UINT64_MAX };
+
+	memset(what, 'w', sizeof(what) - 1);
+	memset(l.bad, 'b', sizeof(l.bad) - 1);
+	memset(l.others, 'o', sizeof(l.others) - 1);
+	what[sizeof(what) - 1] = l.bad[sizeof(l.bad) - 1] = l.others[sizeof(l.others) - 1] = '\0';
+	fm_stage_line_text(&l, &r, (int)sizeof(line), line, sizeof(line));
+	CU_ASSERT_TRUE(strlen(line) < sizeof(line) - 2 * FM_SHOW_MAX);
+	CU_ASSERT_EQUAL(strspn(strstr(line, "bo") ? strstr(line, "bo") + 1 : "", "o"), 255);
+}
+
 /* ---- the part file ---- */
 
 static char dir[64];
@@ -673,6 +690,7 @@ static const struct fm_test tests[] = {
 	  test_the_line_of_a_dataset_says_rate_and_time_left },
 	{ "the line of several nodes names who is not ready",
 	  test_the_line_of_several_nodes_names_who_is_not_ready },
+	{ "the longest line is not cut", test_the_longest_line_is_not_cut },
 	{ "a part appears under its name only when published",
 	  test_a_part_appears_only_when_published },
 	{ "a part never replaces a file unasked", test_a_part_never_replaces_unasked },
