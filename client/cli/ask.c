@@ -23,7 +23,7 @@ int fm_ask_fail(const char *verb, const char *name, const struct fmove_error *wh
 {
 	bool is_cancelled = why->is_full && fm_is_interrupted();	/* it would wait still */
 
-	return fm_fail_text(is_cancelled ? -ECANCELED : why->code, "%s: %s%s%s", verb,
+	return fm_fail_told(is_cancelled ? -ECANCELED : why->code, "%s: %s%s%s", verb,
 			    name ? name : "", name ? ": " : "",
 			    is_cancelled ? "cancelled" : why->text);
 }
@@ -42,7 +42,8 @@ void fm_ask_error_json(struct fm_json_writer *w, const struct fmove_error *why)
 {
 	char text[2 * FMOVE_TEXT_MAX];
 
-	(void)snprintf(text, sizeof(text), "%s%s", why->text, fm_next_step(why->code, why->text));
+	(void)snprintf(text, sizeof(text), "%s%s", why->text,
+		       fm_next_step_told(why->code, why->text));
 	fm_jw_object(w, "error");
 	fm_jw_text(w, "code", fm_api_errno_name(why->code));
 	fm_jw_text(w, "text", text);

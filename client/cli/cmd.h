@@ -123,6 +123,8 @@ int fm_fail(const char *verb, const struct fm_err *err);
 
 /* The same of any text; code: the errno. */
 int fm_fail_text(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What fmoved or libfmove said; next_step.h has the difference. */
+int fm_fail_told(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* An error of libfmove's kind that is found here and not by it. The code. */
 int fm_found_wrong(struct fmove_error *why, int code, const char *text);

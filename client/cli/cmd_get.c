@@ -526,7 +526,8 @@ static int find_dir(struct fm_transfer *t, struct gets *g, struct fm_err *err)
 /* Gets the i-th source of an operand. */
 static int get_of(struct fm_transfer *t, const struct gets *g, const struct operand *o, size_t i)
 {
-	struct fm_outcome none = {.source = o->text, .target = g->dst, .err = o->err};
+	struct fm_outcome none = {
+		.source = o->text, .target = g->dst, .err = o->err, .is_told = true};
 	struct fm_name source = o->name;
 
 	if (o->err.code < 0) {

@@ -241,6 +241,7 @@ int fm_dir_is_source(struct fm_transfer *t, const struct fm_name *source, struct
 	struct fmove_error why;
 
 	if (fm_transfer_stat(t, source, entry, &why) < 0) {
+		one->is_told = true;
 		(void)fm_transfer_error(&one->err, &why);
 		return fm_err_wrap(&one->err, "%s", one->source);
 	}

@@ -42,6 +42,11 @@ static bool ends_with(const char *text, const char *words)
 	return len >= end && strcasecmp(text + len - end, words) == 0;
 }
 
+static bool is_of_store(const char *text)
+{
+	return strstr(text, ": store ") != NULL;
+}
+
 const char *fm_next_step(int code, const char *text)
 {
 	if (code == -EHOSTDOWN && (ends_with(text, " is stopping") || ends_with(text, " stops")))
@@ -50,6 +55,13 @@ const char *fm_next_step(int code, const char *text)
 		return "";
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 		if (steps[i].code == code)
-			return strstr(text, ": store ") ? steps[i].in_store : steps[i].here;
+			return is_of_store(text) ? steps[i].in_store : steps[i].here;
 	return "";
+}
+
+const char *fm_next_step_told(int code, const char *text)
+{
+	bool is_of_process = code == -EMFILE || code == -EACCES || code == -EPERM;
+
+	return is_of_process && !is_of_store(text) ? "" : fm_next_step(code, text);
 }

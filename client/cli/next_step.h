@@ -12,4 +12,10 @@
 /* code: negative. What stands behind the text, "; ..."; "": it says all, or nothing is known. */
 const char *fm_next_step(int code, const char *text);
 
+/*
+ * The same of what fmoved or libfmove said. What a process may open, and how much, is another thing
+ * for fmoved than for who asks, and only of a store it is known who met it: else "".
+ */
+const char *fm_next_step_told(int code, const char *text);
+
 #endif

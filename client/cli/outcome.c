@@ -406,7 +406,8 @@ static int say_failed(const struct fm_outcomes *o, const struct fm_outcome *one)
 
 	if (one->is_kept && len + sizeof(kept) <= sizeof(err.text))
 		memcpy(err.text + len, kept, sizeof(kept));
-	return fm_fail(o->verb, &err);
+	return one->is_told ? fm_fail_told(err.code, "%s: %s", o->verb, err.text)
+			    : fm_fail(o->verb, &err);
 }
 
 void fm_outcomes_add(struct fm_outcomes *o, const struct fm_outcome *one)

@@ -32,6 +32,7 @@ struct fm_outcome {
 	bool is_rotated;		/* --keep-last, and what went: */
 	struct fmove_rotated rotated;
 	bool is_aside;			/* failed, and another's line says why */
+	bool is_told;			/* fmoved or libfmove said err, not this program */
 };
 
 struct fm_outcomes {

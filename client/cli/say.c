@@ -29,9 +29,12 @@
 static char said[LINE_MAX_BYTES / 4];
 static int said_code;			/* 0: it was no error's */
 
-static void say(int code, const char *fmt, va_list list) __attribute__((format(printf, 2, 0)));
+typedef const char *step_of(int code, const char *text);
 
-static void say(int code, const char *fmt, va_list list)
+static void say(int code, step_of *step, const char *fmt, va_list list)
+	__attribute__((format(printf, 3, 0)));
+
+static void say(int code, step_of *step, const char *fmt, va_list list)
 {
 	char text[sizeof(said)], line[LINE_MAX_BYTES];
 	size_t len;
@@ -39,7 +42,7 @@ static void say(int code, const char *fmt, va_list list)
 	(void)vsnprintf(text, sizeof(text), fmt, list);	/* cut if it is too long */
 	len = strlen(text);
 	if (code < 0)
-		(void)snprintf(text + len, sizeof(text) - len, "%s", fm_next_step(code, text));
+		(void)snprintf(text + len, sizeof(text) - len, "%s", step(code, text));
 	if (code != 0 || said_code == 0) {
 		memcpy(said, text, sizeof(said));
 		said_code = code;
@@ -54,7 +57,7 @@ void fm_say(const char *fmt, ...)
 	va_list list;
 
 	va_start(list, fmt);
-	say(0, fmt, list);
+	say(0, NULL, fmt, list);
 	va_end(list);
 }
 
@@ -63,7 +66,17 @@ int fm_fail_text(int code, const char *fmt, ...)
 	va_list list;
 
 	va_start(list, fmt);
-	say(code, fmt, list);
+	say(code, fm_next_step, fmt, list);
+	va_end(list);
+	return (int)fm_api_exit(code);
+}
+
+int fm_fail_told(int code, const char *fmt, ...)
+{
+	va_list list;
+
+	va_start(list, fmt);
+	say(code, fm_next_step_told, fmt, list);
 	va_end(list);
 	return (int)fm_api_exit(code);
 }

@@ -433,6 +433,7 @@ static void dest_outcome(const struct group *g, const struct dest *d, const char
 				 g->first->text);
 		return;
 	}
+	one->is_told = true;
 	(void)fm_transfer_error(&one->err, &d->why);
 	if (!fm_is_interrupted())
 		fm_err_wrap(&one->err, "%.200s -> %.200s", src, d->text);

@@ -349,6 +349,7 @@ int fm_transfer_error(struct fm_err *err, const struct fmove_error *from)
 int fm_transfer_fail(struct fm_outcome *one, const char *label, const struct fmove_error *why)
 {
 	one->is_kept = why->is_kept;
+	one->is_told = true;
 	(void)fm_transfer_error(&one->err, why);
 	return fm_err_wrap(&one->err, "%s", label);
 }
@@ -364,6 +365,7 @@ int fm_transfer_latest(struct fm_transfer *t, const struct fm_name *target, stru
 	if (fm_latest_lead(t->conn, target, t->latest, t->keep_last, false,
 			   &one->rotated, &why) == 0)
 		return 0;
+	one->is_told = true;
 	(void)fm_transfer_error(&one->err, &why);
 	return fm_err_wrap(&one->err, "\"%.200s\" is put, and the link %.200s does not lead to it",
 			   target->path, t->latest);

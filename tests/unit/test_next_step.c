@@ -6,8 +6,10 @@
 #include "client/cli/next_step.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "mover/base/err.h"
 #include "tests/fm_test.h"
 
 static void test_steps(void)
@@ -40,9 +42,31 @@ static void test_none(void)
 	CU_ASSERT_STRING_EQUAL(fm_next_step(-ENOENT, ""), "");
 }
 
+/* What fmoved met with files of its own is not what the caller may open, or how much. */
+static void test_told(void)
+{
+	static const char met[] = "stage: a: open the manifest of what is here: ";
+	static const char store[] = "n2: store s: open \"a\": ";
+	static const int codes[] = { -EMFILE, -EACCES, -EPERM };
+	char text[128];
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		(void)snprintf(text, sizeof(text), "%s%s", met, fm_err_name(codes[i]));
+		CU_ASSERT_STRING_EQUAL(fm_next_step_told(codes[i], text), "");
+		CU_ASSERT_STRING_NOT_EQUAL(fm_next_step(codes[i], text), "");
+		(void)snprintf(text, sizeof(text), "%s%s", store, fm_err_name(codes[i]));
+		CU_ASSERT_STRING_NOT_EQUAL(fm_next_step_told(codes[i], text), "");
+		CU_ASSERT_STRING_EQUAL(fm_next_step_told(codes[i], text),
+				       fm_next_step(codes[i], text));
+	}
+	(void)snprintf(text, sizeof(text), "%s%s", met, fm_err_name(-ENOSPC));
+	CU_ASSERT_STRING_EQUAL(fm_next_step_told(-ENOSPC, text), fm_next_step(-ENOSPC, text));
+}
+
 static const struct fm_test tests[] = {
 	{ "the same number in a store and on this machine", test_steps },
 	{ "nothing where there is nothing to add", test_none },
+	{ "what fmoved may is not what the caller may", test_told },
 };
 
 FM_TEST_MAIN("next_step", tests)
