@@ -11,6 +11,7 @@
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/services/request_priv.h"
+#include "mover/store/access.h"
 
 _Static_assert(FM_SPACE_ASIDE_MAX == FM_WIRE_ASIDE_MAX, "a page is one message");
 _Static_assert(FM_ROTATED_MAX == FM_WIRE_ENTRIES_MAX && FM_KEEP_LAST_MAX == FM_WIRE_KEEP_MAX &&
@@ -237,6 +238,19 @@ static bool request_is_idle(const struct fm_engine *e)
 	return fm_requests_of(e)->count == 0;
 }
 
+/* Whether all that are left have been answered, and only wait for the user database. */
+static bool request_awaits_users(const struct fm_engine *e)
+{
+	fm_list_each(at, next, &fm_requests_of(e)->list) {
+		const struct fm_request *r = fm_container_of(at, struct fm_request, at);
+
+		if (!r->is_over || !r->is_working || (r->is_ours && !r->is_reported) ||
+		    r->work.may_await != fm_access_user_database())
+			return false;
+	}
+	return true;
+}
+
 static void request_init(void *state)
 {
 	struct fm_requests *all = state;
@@ -270,4 +284,5 @@ const struct fm_service fm_request_service = {
 	.tick = request_tick,
 	.stop = request_stop,
 	.is_idle = request_is_idle,
+	.awaits_callers = request_awaits_users,
 };

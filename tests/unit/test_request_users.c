@@ -4,6 +4,7 @@
  * test_request_users - requests at a store on a disk whose rules name groups: an engine with that
  * store and the service alone.
  */
+#include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,9 @@ static const struct fm_service *const services[] = {&fm_request_service, NULL};
 static struct fm_engine *engine;
 static struct fm_store store;
 static unsigned dones;
-static sem_t begun, let_go;	/* of removals */
+static int code;		/* that all get */
+static bool is_hanging;		/* the user database */
+static sem_t begun, let_go;	/* of removals, and look-ups that hang */
 
 static bool asks_users(struct fm_store *s)
 {
@@ -29,13 +32,26 @@ static bool asks_users(struct fm_store *s)
 	return true;
 }
 
+static void wait_to_go(void)
+{
+	sem_post(&begun);
+	while (sem_wait(&let_go) < 0)
+		;	/* interrupted */
+}
+
+static void rights(struct fm_store *s, const struct fm_who *who, bool *may_read, bool *may_write)
+{
+	(void)s, (void)who;
+	*may_read = *may_write = true;
+	if (is_hanging)
+		wait_to_go();
+}
+
 static int remove_slowly(struct fm_store *s, const char *path, const struct fm_who *who,
 			 bool is_recursive, struct fm_err *err)
 {
 	(void)s, (void)path, (void)who, (void)is_recursive, (void)err;
-	sem_post(&begun);
-	while (sem_wait(&let_go) < 0)
-		;	/* interrupted */
+	wait_to_go();
 	return 0;
 }
 
@@ -53,10 +69,14 @@ static void keep(struct fm_store *s)
 }
 
 static const struct fm_store_ops ops = {
-	.asks_users = asks_users, .remove = remove_slowly, .stat = stat_at_once, .free = keep};
+	.asks_users = asks_users, .rights = rights, .remove = remove_slowly, .stat = stat_at_once,
+	.free = keep};
 
 static void set_up(void)
 {
+	dones = 0;
+	code = 0;
+	is_hanging = false;
 	engine = calloc(1, sizeof(*engine));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(engine);
 	engine->env.services = services;
@@ -84,7 +104,7 @@ static void tear_down(void)
 static void done(void *ctx, const struct fm_request_result *result)
 {
 	(void)ctx;
-	CU_ASSERT_EQUAL(result->code, 0);
+	CU_ASSERT_EQUAL(result->code, code);
 	dones++;
 }
 
@@ -100,6 +120,12 @@ static void ask(enum fm_verb verb, uid_t uid)
 static void await_dones(unsigned count)
 {
 	while (dones < count)
+		fm_loop_step(engine->env.loop, FM_NEVER);
+}
+
+static void await_idle(void)
+{
+	while (!fm_request_service.is_idle(engine))
 		fm_loop_step(engine->env.loop, FM_NEVER);
 }
 
@@ -124,12 +150,54 @@ static void test_looks_up_apart(void)
 	for (unsigned i = 0; i < REMOVALS; i++)
 		sem_post(&let_go);
 	await_dones(2 + REMOVALS);
-	while (!fm_request_service.is_idle(engine))
-		fm_loop_step(engine->env.loop, FM_NEVER);
+	await_idle();
+	tear_down();
+}
+
+static void await_begun(void)
+{
+	while (sem_wait(&begun) < 0)
+		;	/* interrupted */
+}
+
+/*
+ * Goal: a request that only waits for the user database holds up no stop, but one that is at work
+ * does, also beside it.
+ */
+static void test_stop(void)
+{
+	set_up();
+	ask(FM_VERB_REMOVE, 1000);
+	while (sem_trywait(&begun) < 0)
+		fm_loop_step(engine->env.loop, 1);
+	is_hanging = true;
+	ask(FM_VERB_STAT, 1000);
+	await_begun();
+	CU_ASSERT_FALSE(fm_request_service.awaits_callers(engine));
+	code = -EHOSTDOWN;
+	fm_request_service.stop(engine);
+	await_dones(2);
+	CU_ASSERT_FALSE(fm_request_service.awaits_callers(engine));
+	sem_post(&let_go);
+	sem_post(&let_go);
+	await_idle();
+
+	code = 0;
+	ask(FM_VERB_STAT, 1000);
+	await_begun();
+	CU_ASSERT_FALSE(fm_request_service.awaits_callers(engine));
+	code = -EHOSTDOWN;
+	fm_request_service.stop(engine);
+	await_dones(3);
+	CU_ASSERT_TRUE(fm_request_service.awaits_callers(engine));
+	CU_ASSERT_FALSE(fm_request_service.is_idle(engine));
+	sem_post(&let_go);
+	await_idle();
 	tear_down();
 }
 
 static const struct fm_test tests[] = {
 	{"a request keeps no thread of the user database for what it does", test_looks_up_apart},
+	{"a request that waits for the user database holds up no stop", test_stop},
 };
 FM_TEST_MAIN("request_users", tests)
