@@ -32,6 +32,7 @@
 #include "staging/offered.h"
 #include "staging/service/local.h"
 #include "staging/service/older.h"
+#include "staging/service/rights.h"
 #include "staging/service/stager.h"
 #include "staging/service/together_priv.h"
 
@@ -622,11 +623,16 @@ static void world_send(void *ctx, unsigned hop, const struct fm_run_msg *msg)
 
 /* ---- looking at the source again ---- */
 
+static struct fm_who who_asks(const struct fm_together *t)
+{
+	return (struct fm_who){ t->asker[0] ? t->asker : NULL, t->uid, t->gid };
+}
+
 static struct fm_stage_local local_of(const struct fm_together *t)
 {
 	return (struct fm_stage_local){
 		.store = t->store->store, .path = t->about.path,
-		.who = { t->asker[0] ? t->asker : NULL, t->uid, t->gid },
+		.who = who_asks(t),
 		.is_stopped = &t->all->is_stopping,
 	};
 }
@@ -689,12 +695,58 @@ static void check_done(struct fm_work *work)
 }
 
 /*
+ * The user database, if the source's rules ask it, and nothing but them waits for it without end.
+ * It is then waited for first, apart: a listing is not to keep its few threads.
+ */
+static const void *users_to_await(const struct fm_together *t)
+{
+	const struct fm_who who = who_asks(t);
+
+	return t->store && !fm_store_may_await(t->store->store)
+		       ? fm_access_may_await(t->store->store, &who)
+		       : NULL;
+}
+
+static void look_up(struct fm_together *t)
+{
+	const struct fm_who who = who_asks(t);
+
+	(void)fm_stage_rights_may_read(t->store->store, &who);	/* what lists it says so */
+}
+
+/*
  * Brief, though it lists: all that a run fetched hangs on it, and in time, while another listing of
  * the same node may take hours.
  */
 static void submit_check(struct op *op)
 {
 	submit_at_source(op->t, &op->work, check_run, check_done, FM_WORK_BRIEF);
+}
+
+static void check_look_up(struct fm_work *work)
+{
+	look_up(fm_container_of(work, struct op, work)->t);
+}
+
+static void check_looked_up(struct fm_work *work)
+{
+	struct op *op = fm_container_of(work, struct op, work);
+
+	if (is_current(op))
+		submit_check(op);
+	else
+		op_free(op);
+}
+
+static void start_check(struct op *op)
+{
+	const void *users = users_to_await(op->t);
+
+	if (users)
+		submit_awaiting(op->t, &op->work, check_look_up, check_looked_up, users,
+				FM_WORK_BRIEF);
+	else
+		submit_check(op);
 }
 
 static void world_check_source(void *ctx, uint32_t number)
@@ -903,7 +955,7 @@ static void start(struct op *op)
 	if (op->kind == OP_READ)
 		ask_memory(op);
 	else if (op->kind == OP_CHECK)
-		submit_check(op);
+		start_check(op);
 	else if (op->kind == OP_PUBLISH)
 		submit(op->t, &op->work, publish_run, publish_done);
 	else if (op->is_cancelled)
@@ -1294,18 +1346,36 @@ bool fm_togethers_lack_volume(const struct fm_togethers *all, const struct fm_st
 	       fm_engine_volume_of(all->o.engine, a->store, len);
 }
 
+static void look_look_up(struct fm_work *work)
+{
+	look_up(fm_container_of(work, struct fm_together, work));
+}
+
 /* It is listed, unless who asked here has done so, and opened. */
 static void submit_look(struct fm_together *t)
 {
-	const struct fm_who who = { t->asker[0] ? t->asker : NULL, t->uid, t->gid };
-	const struct fm_store *s = t->store ? t->store->store : NULL;
+	submit_at_source(t, &t->work, look_run, look_done,
+			 t->is_listed ? FM_WORK_BRIEF : FM_WORK_LISTS);
+}
 
-	if (s && t->is_listed && !fm_store_may_await(s))
-		submit_awaiting(t, &t->work, look_run, look_done, fm_access_may_await(s, &who),
-				FM_WORK_BRIEF);
+static void look_looked_up(struct fm_work *work)
+{
+	struct fm_together *t = fm_container_of(work, struct fm_together, work);
+
+	if (t->is_over)
+		look_done(work);
 	else
-		submit_at_source(t, &t->work, look_run, look_done,
-				 t->is_listed ? FM_WORK_BRIEF : FM_WORK_LISTS);
+		submit_look(t);
+}
+
+static void start_look(struct fm_together *t)
+{
+	const void *users = users_to_await(t);
+
+	if (users)
+		submit_awaiting(t, &t->work, look_look_up, look_looked_up, users, FM_WORK_BRIEF);
+	else
+		submit_look(t);
 }
 
 void fm_together_look_here(struct fm_together *t, const char *asker)
@@ -1325,7 +1395,7 @@ void fm_together_look_here(struct fm_together *t, const char *asker)
 				      &t->store, &t->work_err);
 	t->is_looking = true;
 	t->ops++;
-	submit_look(t);
+	start_look(t);
 }
 
 /* ---- this node wants it ---- */
