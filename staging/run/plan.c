@@ -556,12 +556,27 @@ static uint64_t servers_of(const struct fm_run *run)
 }
 
 /*
- * Whether nobody who has the extent is believed, and it is about to be read instead. If nobody can
- * read it, those who are not believed are asked again: bytes may have been damaged on their way.
+ * Whether what is read of the extent can come to the node, or it is about to come to one that it
+ * can get it from. It comes by nodes that do not say that they have it: one that does takes no
+ * offer of it, and carries none.
  */
-static bool is_read_instead(const struct fm_run *run, uint32_t extent)
+static bool can_come_to(const struct fm_run *run, unsigned node, uint32_t extent)
 {
-	return !fm_run_trusted(&run->coordinator, extent) && is_read_soon(run, extent);
+	const struct coordinator *co = &run->coordinator;
+	uint64_t near = part_of(co, ~co->holders[extent], 0, node);
+
+	return readers_for(run, extent, near) || fm_run_is_under_way(co, extent, near);
+}
+
+/*
+ * Whether nobody who has the extent is believed, and it is about to be read instead. If nobody can
+ * read it, or only where it does not come to the node from, those who are not believed are asked
+ * again: bytes may have been damaged on their way.
+ */
+static bool is_read_instead(const struct fm_run *run, unsigned node, uint32_t extent)
+{
+	return !fm_run_trusted(&run->coordinator, extent) && is_read_soon(run, extent) &&
+	       can_come_to(run, node, extent);
 }
 
 static void plan_fetches_of(struct fm_run *run, unsigned node)
@@ -578,7 +593,7 @@ static void plan_fetches_of(struct fm_run *run, unsigned node)
 
 		seat->next_fetch = e + 1 < run->extent_count ? e + 1 : 0;
 		if (!co->holders[e] || co->holders[e] & bit(node) || is_put_off(run, e) ||
-		    is_coming_to(seat, e) || is_read_instead(run, e))
+		    is_coming_to(seat, e) || is_read_instead(run, node, e))
 			continue;
 		server = fm_run_server(run, node, e);
 		if (server >= 0)

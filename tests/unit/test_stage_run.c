@@ -676,6 +676,38 @@ static void test_carry_past_who_has_it(void)
 	CU_ASSERT_TRUE(sent_of[FM_RUN_CARRY] > 0);
 	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].to, 2);
 	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].extent, 7);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_FETCH], 1);	/* what is read comes by way of 2 */
+	fm_run_free(run);
+}
+
+/*
+ * Goal: what is read, but does not come to a sink from there, is fetched again from one who gave
+ * other bytes: they may have been damaged on their way. Method: 3, the sink, reaches 1 only, which
+ * is READY and takes nothing of what 0 reads.
+ */
+static void test_fetch_past_who_has_it(void)
+{
+	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 1 << 1);
+	struct fm_run_msg failed = {.type = FM_RUN_FETCH_FAILED, .from = 3, .join = 5, .hops = 1,
+				    .extent = 7, .node = 1, .code = -EBADMSG, .crc = 9};
+
+	fm_run_join(run);
+	fm_run_tick(run, 0);
+	report(run, 1, (struct fm_run_state){.place = FM_RUN_READY, .up = 0x9, .have_count = 300},
+	       9, 300);
+	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0x2, .have_count = 299},
+	       9, 7);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_FETCH], 1);
+	fm_run_message(run, 1, &failed);
+	CU_ASSERT_EQUAL(fm_run_trusted(&run->coordinator, 7), 0);
+	for (unsigned s = 2; s < 6; s++)
+		fm_run_tick(run, s * FM_NS_PER_S);
+	CU_ASSERT_TRUE(asked_read > 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_CARRY], 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_FETCH], 2);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].extent, 7);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].node, 1);
 	fm_run_free(run);
 }
 
@@ -2295,6 +2327,8 @@ static const struct fm_test tests[] = {
 	{"a read that waits and is revoked", test_wait_revoked},
 	{"a carry goes before reads", test_carry_before_reads},
 	{"a carry past one that says that it has it", test_carry_past_who_has_it},
+	{"what is read, and cannot come to a sink, is fetched from who is not believed",
+	 test_fetch_past_who_has_it},
 	{"a carry of what hangs", test_carry_of_what_hangs},
 	{"who is READY with other bytes each time", test_ready_that_changes},
 	{"a carry that nobody needs", test_carry_needless},
