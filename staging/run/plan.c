@@ -184,16 +184,18 @@ static uint64_t near_to(const struct coordinator *co, uint64_t part)
 }
 
 /*
- * Whoever is near the part, for this extent: a READY member that gave other bytes for it takes none
- * from those near to it, and so passes none on.
+ * Whoever is near the part, for this extent: a READY member that is not believed of it takes none
+ * from those near to it, and so passes none on. Where another one of the part is believed nothing
+ * is read, so it does not matter.
  */
 static uint64_t near_for(const struct fm_run *run, uint32_t extent, uint64_t part, uint64_t near)
 {
 	const struct coordinator *co = &run->coordinator;
-	uint64_t past = co->doubted[extent] & co->holders[extent] & part;
+	uint64_t past = co->holders[extent] & part;
 
-	if (past)
-		past &= fm_run_in_place(co, FM_RUN_READY);
+	if (!past || fm_run_is_held(co, extent, part))
+		return near;
+	past &= fm_run_in_place(co, FM_RUN_READY);
 	return past ? part | near_to(co, part & ~past) : near;
 }
 

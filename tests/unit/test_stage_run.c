@@ -650,10 +650,11 @@ static void test_carry_before_reads(void)
 }
 
 /*
- * Goal: who says that it has an extent, and gave other bytes, passes nothing on: it would take
- * none. Method: 3, a sink, reaches 1 and 2 only. 1 is READY, but its disk is damaged; 0 reads.
+ * Goal: who says that it has an extent, and gave other bytes of it or of others, passes nothing on:
+ * it would take none. Method: 3, a sink, reaches 1 and 2 only. 1 is READY, but its disk is damaged;
+ * 0 reads.
  */
-static void test_carry_past_who_has_it(void)
+static void check_carry_past(bool is_of_others)
 {
 	struct fm_run *run = run_of(0, FM_RUN_PASSIVE, 0x6);
 	struct fm_run_msg failed = {.type = FM_RUN_FETCH_FAILED, .from = 3, .join = 5, .hops = 1,
@@ -661,23 +662,34 @@ static void test_carry_past_who_has_it(void)
 
 	fm_run_join(run);
 	fm_run_tick(run, 0);
+	if (is_of_others)
+		run->coordinator.distrusted = bit(1);
 	report(run, 1, (struct fm_run_state){.place = FM_RUN_READY, .up = 0x9, .have_count = 300},
 	       9, 300);
 	report(run, 2, (struct fm_run_state){.up = 0x9}, 0, 0);
 	report(run, 3, (struct fm_run_state){.place = FM_RUN_SINK, .up = 0x6, .have_count = 299},
 	       9, 7);
 	fm_run_tick(run, FM_NS_PER_S);
-	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].extent, 7);
-	CU_ASSERT_EQUAL(last[FM_RUN_FETCH].node, 1);
-	fm_run_message(run, 2, &failed);
+	if (!is_of_others) {
+		CU_ASSERT_EQUAL(last[FM_RUN_FETCH].extent, 7);
+		CU_ASSERT_EQUAL(last[FM_RUN_FETCH].node, 1);
+		fm_run_message(run, 2, &failed);
+	}
 	for (unsigned s = 2; s < 5; s++)
 		fm_run_tick(run, s * FM_NS_PER_S);
 	CU_ASSERT_TRUE(asked_read > 0);
 	CU_ASSERT_TRUE(sent_of[FM_RUN_CARRY] > 0);
 	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].to, 2);
 	CU_ASSERT_EQUAL(last[FM_RUN_CARRY].extent, 7);
-	CU_ASSERT_EQUAL(sent_of[FM_RUN_FETCH], 1);	/* what is read comes by way of 2 */
+	/* what is read comes by way of 2 */
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_FETCH], is_of_others ? 0 : 1);
 	fm_run_free(run);
+}
+
+static void test_carry_past_who_has_it(void)
+{
+	check_carry_past(false);
+	check_carry_past(true);
 }
 
 /*
