@@ -111,7 +111,7 @@ as_nobody sh -c 'fmove stage s/set; :' >out 2>&1
 ok fmove stage --hold-pid $holder s/set
 is_held || bad "a process holds it, and nobody says so: $(fmove datasets --json)"
 mkfifo silent
-within=(nsenter -m -t "$(cat "$dir/c/n1/pid")")
+within=(nsenter -m -r -t "$(cat "$dir/c/n1/pid")")
 "${within[@]}" mount --bind "$PWD/silent" /etc/passwd || bad "no other users"
 
 # Many users who ask for what only a group's rule may let them take few threads: who asks for something else does not wait.
