@@ -8,6 +8,7 @@
 
 #include "mover/api/api_limits.h"
 #include "mover/api/api_event.h"
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
@@ -33,6 +34,17 @@ void fm_api_task_send(struct fm_api_task *t, int len)
 void fm_api_task_send_error(struct fm_api_task *t, const struct fm_err *err)
 {
 	fm_api_task_send(t, fm_api_event_error(t->tasks->tx, FM_API_MSG_MAX, &t->id, err));
+}
+
+void fm_api_task_begin_progress(struct fm_api_task *t, void (*fire)(struct fm_timer *timer),
+				const char *job)
+{
+	t->progress.fire = fire;
+	if (t->progress_ms == 0)
+		return;
+	fm_api_task_send(t, fm_api_event_accepted(t->tasks->tx, FM_API_MSG_MAX, t->id, job));
+	fm_timer_set(t->tasks->loop, &t->progress,
+		     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
 }
 
 /* ---- the end ---- */

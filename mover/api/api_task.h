@@ -85,6 +85,13 @@ int fm_api_task_start(const struct fm_api_call *call, struct fm_err *err);
 void fm_api_task_send(struct fm_api_task *task, int len);
 void fm_api_task_send_error(struct fm_api_task *task, const struct fm_err *err);
 
+/*
+ * If the client wants progress: tells it the job that this is logged under, and calls fire at
+ * t->progress, which is to set that timer again, when the first event is due.
+ */
+void fm_api_task_begin_progress(struct fm_api_task *task, void (*fire)(struct fm_timer *timer),
+				const char *job);
+
 /* From here on the client knows nothing of it. */
 void fm_api_task_detach(struct fm_api_task *task);
 

@@ -301,12 +301,7 @@ static void begin_work(struct fm_api_task *t, void *work, void (*forget)(struct 
 {
 	t->work = work;
 	t->work_forget = forget;
-	t->progress.fire = stage_progress;
-	if (t->progress_ms == 0)
-		return;
-	fm_api_task_send(t, fm_api_event_accepted(t->tasks->tx, FM_API_MSG_MAX, t->id, job));
-	fm_timer_set(t->tasks->loop, &t->progress,
-		     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
+	fm_api_task_begin_progress(t, stage_progress, job);
 }
 
 /* Stops waiting for the request. What was begun goes on. */

@@ -400,16 +400,6 @@ static void show_progress(struct fm_timer *timer)
 		     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
 }
 
-static void begin_progress(struct fm_api_task *t, const char *job)
-{
-	t->progress.fire = show_progress;
-	if (t->progress_ms == 0)
-		return;
-	fm_api_task_send(t, fm_api_event_accepted(t->tasks->tx, FM_API_MSG_MAX, t->id, job));
-	fm_timer_set(t->tasks->loop, &t->progress,
-		     fm_loop_now(t->tasks->loop) + t->progress_ms * FM_NS_PER_MS);
-}
-
 static int start_check(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
 {
 	struct fm_stager *s;
@@ -435,7 +425,7 @@ static int start_check(struct fm_api_task *t, const struct fm_api_call *call, st
 	t->work = c;
 	t->work_forget = forget;
 	submit(c, find_run, find_done);
-	begin_progress(t, c->job);
+	fm_api_task_begin_progress(t, show_progress, c->job);
 	return 0;
 }
 
