@@ -62,6 +62,11 @@ const void *fm_stage_rights_may_await_of(const struct fm_store *store)
 	return asks_users(store) ? fm_stage_rights_may_await() : NULL;
 }
 
+const void *fm_stage_rights_to_look_up(const struct fm_store *store, const struct fm_who *who)
+{
+	return store && !fm_store_may_await(store) ? fm_access_may_await(store, who) : NULL;
+}
+
 bool fm_stage_rights_may_read(struct fm_store *store, const struct fm_who *who)
 {
 	bool may_read = true, may_write;

@@ -87,6 +87,13 @@ const void *fm_stage_rights_may_await(void);
  * NULL. */
 const void *fm_stage_rights_may_await_of(const struct fm_store *store);
 
+/*
+ * The user database, if the rules of that store ask it about `who` and nothing else of the store
+ * may be waited for without end. What takes long there looks him up first, apart, since the user
+ * database has few threads (worker.h). NULL: there is nothing to look up so; also without a store.
+ */
+const void *fm_stage_rights_to_look_up(const struct fm_store *store, const struct fm_who *who);
+
 /* Whether the rules of that store let the user read. Its file system is not asked. Worker. */
 bool fm_stage_rights_may_read(struct fm_store *store, const struct fm_who *who);
 

@@ -23,7 +23,6 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/node/node.h"
-#include "mover/store/access.h"
 #include "mover/store/held_file.h"
 #include "mover/tree/remove.h"
 #include "mover/tree/staging.h"
@@ -555,12 +554,12 @@ static void looked_up(struct fm_work *work)
 static void start_copy(struct fm_stage_run *r)
 {
 	const struct fm_who who = { NULL, r->uid, r->gid };
-	const void *users =
-		r->from && !r->served ? fm_access_may_await(r->from->store, &who) : NULL;
+	const struct fm_store *s = r->from && !r->served ? r->from->store : NULL;
+	const void *users = fm_stage_rights_to_look_up(s, &who);
 
 	r->phase = "copying";
 	r->is_coming = true;
-	if (users && !fm_store_may_await(r->from->store))
+	if (users)
 		submit_awaiting(r, look_up, looked_up, users, FM_WORK_BRIEF);
 	else
 		submit_copy(r);

@@ -24,7 +24,6 @@
 #include "mover/node/session.h"
 #include "mover/services/request.h"
 #include "mover/services/target.h"
-#include "mover/store/access.h"
 #include "mover/store/tree_file.h"
 #include "staging/build.h"
 #include "staging/key.h"
@@ -1010,9 +1009,9 @@ static void looked_up(struct fm_work *work)
 static void submit_own(struct fm_stage_ask *a)
 {
 	const struct fm_who who = { NULL, a->uid, a->gid };
-	const void *users = a->from ? fm_access_may_await(a->from->store, &who) : NULL;
+	const void *users = fm_stage_rights_to_look_up(a->from ? a->from->store : NULL, &who);
 
-	if (users && !may_await_own(a))
+	if (users)
 		submit_looking_up(a, look_up_run, looked_up, users);
 	else
 		looked_up(&a->work);

@@ -23,7 +23,6 @@
 #include "mover/base/fault.h"
 #include "mover/services/target.h"
 #include "mover/services/transfer/transfer.h"
-#include "mover/store/access.h"
 #include "mover/tree/remove.h"
 #include "mover/tree/staging.h"
 #include "staging/cache_file.h"
@@ -694,17 +693,11 @@ static void check_done(struct fm_work *work)
 	op_free(op);
 }
 
-/*
- * The user database, if the source's rules ask it, and nothing but them waits for it without end.
- * It is then waited for first, apart: a listing is not to keep its few threads.
- */
 static const void *users_to_await(const struct fm_together *t)
 {
 	const struct fm_who who = who_asks(t);
 
-	return t->store && !fm_store_may_await(t->store->store)
-		       ? fm_access_may_await(t->store->store, &who)
-		       : NULL;
+	return fm_stage_rights_to_look_up(t->store ? t->store->store : NULL, &who);
 }
 
 static void look_up(struct fm_together *t)
