@@ -91,7 +91,7 @@ stage_draw() {
 	: > "$work/stage-points"
 	for tool in "${stage_tools[@]}"; do
 		for count in $(seq $STAGE_NODES); do
-			line=$(stage_timed "$tool" "$count") || die "$tool: $(cat "$work/stage.out")"
+			line=$(stage_timed "$tool" "$count") || { say "   left out of the picture: $tool, nodes: $count: $(tail -n 1 "$work/stage.out")"; continue; }
 			say "   $tool, nodes: $count: $line"
 			echo "$tool $count ${line##* }" >> "$work/stage-points"
 		done
@@ -364,7 +364,7 @@ stage_aria2() {
 	local i=$1 into=$2
 	shift 2
 
-	STAGE_DONE=$work/stage-done.$i stage_server "$i" aria2c --no-conf --quiet --enable-dht=false --listen-port=6900 \
+	STAGE_DONE=$work/stage-done.$i stage_server "$i" aria2c --no-conf --show-console-readout=false --summary-interval=0 --enable-dht=false --listen-port=6900 \
 		--file-allocation=none --seed-ratio=0 --on-bt-download-complete="$work/stage-done" --dir="$into" "$@" "$work/stage.torrent"
 }
 

@@ -5,7 +5,7 @@
 
 STAGE_MANY=${FM_BENCH_STAGE_MANY:-1000000}	# files; empty, so that their number is what is measured
 STAGE_MANY_PORT=17640
-STAGE_MANY_TOTAL=$(((STAGE_MANY + 999999) / 1000000 * (512 << 20)))	# memory.total: the default for each million
+STAGE_MANY_TOTAL_MIB=$(((STAGE_MANY + 999999) / 1000000 * 512))	# memory.total: the default for each million
 
 bench_stage_many() {
 	local i kib seconds
@@ -26,7 +26,7 @@ bench_stage_many() {
 	absolute "second stage of $STAGE_MANY files of a sealed volume" "$(median "$work/many-again" 1)" ms "<" 50
 	many_cold_start
 	absolute "resident memory and huge pages of fmoved that staged them" "$((kib >> 10))" \
-		"MiB, memory.total being $((STAGE_MANY_TOTAL >> 20))" "<=" $((STAGE_MANY_TOTAL >> 20))
+		"MiB, memory.total being $STAGE_MANY_TOTAL_MIB" "<=" $STAGE_MANY_TOTAL_MIB
 	node_stop "$many_at/n1"
 	node_stop "$many_at/n2"
 	rm -rf "$many_disk"
@@ -40,7 +40,7 @@ many_nodes() {
 	node_stores="{ name = \"v\"; directory = \"$many_disk/volume\"; volume = \"data\"; }," \
 		node_conf "$many_at/n1" n1 "127.0.0.1:$STAGE_MANY_PORT" <<-C
 	staging = { directory = "$many_disk/cache"; size = "1TiB"; };
-	memory = { total = $STAGE_MANY_TOTAL; };
+	memory = { total = "${STAGE_MANY_TOTAL_MIB}MiB"; };
 	nvme = { socket = "$many_at/n1/nvmed/sock"; };
 	volumes = ( { name = "data"; subsystem = "disk1"; address = "127.0.0.1:1"; mode = "shared-read"; writer = "n1";
 		mount = "$many_disk/volume"; } );
