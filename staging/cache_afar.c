@@ -34,7 +34,8 @@ static int write_record(struct fm_cache *c, const struct fm_cache_afar_record *r
 
 	name_of(record->number, name);
 	return fm_cache_file_write(c->dirs[FM_CACHE_AFAR], name, bytes,
-				   fm_cache_put_afar(record, bytes, sizeof(bytes)), false);
+				   fm_cache_put_afar(record, bytes, sizeof(bytes)),
+				   FM_CACHE_SYNC_NONE);
 }
 
 int fm_cache_afar_save(struct fm_cache *c, const struct fm_cache_afar_record *record,

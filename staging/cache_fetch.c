@@ -41,7 +41,8 @@ int fm_cache_dataset_write(int dir, const struct fm_cache_dataset *set)
 		      FM_CACHE_CRC_LEN];
 
 	return fm_cache_file_write(dir, FM_CACHE_DATASET_NAME, bytes,
-				   fm_cache_put_dataset(set, bytes, sizeof(bytes)), true);
+				   fm_cache_put_dataset(set, bytes, sizeof(bytes)),
+				   FM_CACHE_SYNC_ALL);
 }
 
 static int put_mark(int dir, uint64_t ino)
@@ -467,7 +468,8 @@ static int save_bits(struct fm_cache_fetch *f, unsigned done, struct fm_err *err
 				  e->set.name, fm_err_name(ret));
 	}
 	len = fm_cache_put_extents(e->set.id, e->set.extents, f->copy, f->file, f->file_max);
-	ret = fm_cache_file_write(f->dir, FM_CACHE_EXTENTS_NAME, f->file, len, true);
+	ret = fm_cache_file_write(f->dir, FM_CACHE_EXTENTS_NAME, f->file, len,
+				  FM_CACHE_SYNC_ALL);
 	if (ret < 0)
 		return fm_err_making(err, ret, f->c->root,
 				     "cache %.200s: write down what is there of %s",

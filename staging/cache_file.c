@@ -18,12 +18,12 @@ bool fm_cache_is_ours(const struct stat *st)
 
 /* ---- state ---- */
 
-static int write_new(int dir, const char *name, const void *bytes, size_t len, bool is_durable)
+static int write_new(int dir, const char *name, const void *bytes, size_t len, bool is_synced)
 {
 	int fd = fm_cache_sys_open(dir, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	int ret = fd < 0 ? fd : fm_cache_sys_write(fd, bytes, len);
 
-	if (ret == 0 && is_durable)
+	if (ret == 0 && is_synced)
 		ret = fm_cache_sys_fsync(fd);
 	if (fd >= 0 && close(fd) < 0 && ret == 0)
 		ret = -errno;
@@ -34,23 +34,25 @@ static int write_new(int dir, const char *name, const void *bytes, size_t len, b
  * A power cut before the rename leaves the old file, and a .new.NAME that the next write replaces.
  * The sync before the rename puts the content on the disk before the name, so that there is never a
  * name with half of a content; the sync of the directory after it puts the name there before we say
- * so.
+ * so. A file system may write a rename down before the content, unless that was synced: without the
+ * first sync what the old file said is lost, too, however well that was synced.
  */
-int fm_cache_file_write(int dir, const char *name, const void *bytes, size_t len, bool is_durable)
+int fm_cache_file_write(int dir, const char *name, const void *bytes, size_t len,
+			enum fm_cache_sync sync)
 {
 	char new_name[NAME_MAX + 1];
 	int ret;
 
 	(void)snprintf(new_name, sizeof(new_name), NEW_PREFIX "%.200s",
 		       name[0] == '.' ? name + 1 : name);
-	ret = write_new(dir, new_name, bytes, len, is_durable);
+	ret = write_new(dir, new_name, bytes, len, sync != FM_CACHE_SYNC_NONE);
 	if (ret == 0)
 		ret = fm_cache_sys_rename(dir, new_name, dir, name, 0);
 	if (ret < 0) {
 		(void)unlinkat(dir, new_name, 0); /* best effort: the next write replaces it */
 		return ret;
 	}
-	return is_durable ? fm_cache_sys_fsync(dir) : 0;
+	return sync == FM_CACHE_SYNC_ALL ? fm_cache_sys_fsync(dir) : 0;
 }
 
 static int read_opened(int fd, size_t max, uint8_t **out, size_t *len)

@@ -11,12 +11,19 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+/* What of a new file is on the disk before we say that it is written. */
+enum fm_cache_sync {
+	FM_CACHE_SYNC_NONE,    /* it outlives us; a power cut may leave not even the old one */
+	FM_CACHE_SYNC_CONTENT, /* a power cut leaves the old one or the new one */
+	FM_CACHE_SYNC_ALL,     /* it leaves the new one */
+};
+
 /*
- * A new file, synced, renamed, the directory synced. Without is_durable nothing is synced: it
- * outlives us, but not the machine. After an error the old one is there, unless it was the
- * directory's sync that failed: then the new one may be.
+ * A new file, which is renamed over the old one. After an error the old one is there, unless it was
+ * the directory's sync that failed: then the new one may be.
  */
-int fm_cache_file_write(int dir, const char *name, const void *bytes, size_t len, bool is_durable);
+int fm_cache_file_write(int dir, const char *name, const void *bytes, size_t len,
+			enum fm_cache_sync sync);
 
 /* All of it, at most max bytes, in memory that fm_budget_free() frees. -EBADMSG: it is no file, or
  * longer. */

@@ -217,7 +217,7 @@ static int write_hold(struct fm_cache *c, const struct fm_cache_hold_record *rec
 	name_of(record->number, name);
 	ret = fm_cache_file_write(c->dirs[FM_CACHE_HOLDS], name, bytes,
 				  fm_cache_put_hold(record, bytes, sizeof(bytes)),
-				  record->node[0]);
+				  record->node[0] ? FM_CACHE_SYNC_ALL : FM_CACHE_SYNC_NONE);
 	pthread_mutex_lock(&c->lock);
 	is_ended = !find_hold(c, record->number);
 	pthread_mutex_unlock(&c->lock);

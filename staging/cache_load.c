@@ -115,7 +115,7 @@ static int write_head(struct fm_cache *c)
 	uint8_t bytes[FM_CACHE_HEAD_LEN];
 
 	return fm_cache_file_write(c->root, FM_CACHE_HEAD_NAME, bytes,
-				   fm_cache_put_head(bytes, sizeof(bytes)), true);
+				   fm_cache_put_head(bytes, sizeof(bytes)), FM_CACHE_SYNC_ALL);
 }
 
 /*

@@ -128,7 +128,8 @@ int fm_cache_renew(struct fm_cache *c, struct fm_err *err);
 /* Removes evicted datasets from the disk, and their entries. */
 void fm_cache_clear_gone(struct fm_cache *c);
 
-/* cache_use.c: the entry's .use as it is in memory. By id: it may go meanwhile. */
+/* cache_use.c: the entry's .use as it is in memory. By id: it may go meanwhile. Without is_durable
+ * the pins that were on the disk stay there, and nothing else need. */
 int fm_cache_use_save(struct fm_cache *c, uint64_t id, bool is_durable);
 /* Under the lock: whether he holds or pins it, by what he does here or, is_any, also from other
  * nodes. */

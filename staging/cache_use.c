@@ -26,13 +26,25 @@
 
 /* ---- the file ---- */
 
+/*
+ * Without its times a dataset counts as asked for just now, which costs nothing. Without its pins
+ * it may go, so no writing may lose them, whatever it is for.
+ */
+static enum fm_cache_sync sync_of(const struct fm_cache_use *use, bool is_durable)
+{
+	if (is_durable)
+		return FM_CACHE_SYNC_ALL;
+	return use->pin_count + use->far_count > 0 ? FM_CACHE_SYNC_CONTENT : FM_CACHE_SYNC_NONE;
+}
+
 static int write_use(struct fm_cache *c, int dir, struct fm_cache_use *use, bool is_durable)
 {
 	uint8_t bytes[FM_CACHE_USE_MAX];
 
 	memcpy(use->boot, c->boot, sizeof(use->boot));
 	return fm_cache_file_write(dir, FM_CACHE_USE_NAME, bytes,
-				   fm_cache_put_use(use, bytes, sizeof(bytes)), is_durable);
+				   fm_cache_put_use(use, bytes, sizeof(bytes)),
+				   sync_of(use, is_durable));
 }
 
 static void mark_new(struct fm_cache *c, uint64_t id)

@@ -411,6 +411,20 @@ static void reached(void *ctx, const char *name)
 
 /* ---- a life ---- */
 
+/* .use is written again for each of these, and says who pins it, too. */
+static void use_pinned(struct scene *s, uint64_t id)
+{
+	const struct fm_cache_holder who = {.uid = 1000};
+	uint64_t hold;
+
+	CU_ASSERT_EQUAL(fm_cache_hold(s->c, id, &who, &hold, &s->err), 0);
+	fm_cache_release(s->c, hold);
+	fm_cache_upkeep(s->c);
+	scene_pass(s, HOUR);
+	CU_ASSERT_EQUAL(fm_cache_request(s->c, id, &s->err), 0);
+	fm_cache_upkeep(s->c);
+}
+
 static void live(struct scene *s)
 {
 	struct fm_cache_plan plan = scene_plan(1, 2 * FILE_LEN);
@@ -429,7 +443,7 @@ static void live(struct scene *s)
 	fm_cache_fetch_close(f);
 	CU_ASSERT_EQUAL(fm_cache_pin(s->c, id, 1000, &s->err), 0);
 	stage = PINNED;
-	fm_cache_upkeep(s->c);
+	use_pinned(s, id);
 	stage = GOES;
 	CU_ASSERT_EQUAL(fm_cache_unpin(s->c, id, 1000, false, &s->err), 0);
 	CU_ASSERT_EQUAL(fm_cache_discard(s->c, id, &s->err), 0);
