@@ -140,11 +140,8 @@ struct walk {
 static int push(struct walk *w, const char *path, const char *name)
 {
 	size_t len = strlen(path) + 1 + strlen(name) + 1;
-	struct pending *p;
+	struct pending *p = fm_cache_alloc(sizeof(*p) + len);
 
-	if (len > PATH_MAX)
-		return -ENAMETOOLONG;
-	p = fm_cache_alloc(sizeof(*p) + len);
 	if (!p)
 		return -ENOMEM;
 	(void)snprintf(p->path, len, "%s%s%s", path, path[0] ? "/" : "", name);
@@ -166,12 +163,37 @@ static int visit_name(void *ctx, const char *name)
 	return ret;
 }
 
-static int visit_dir(struct walk *w, int root, const char *path)
+/*
+ * The kernel takes paths below PATH_MAX. A source may have longer ones than that below the name of
+ * its dataset, so such a path is gone along in pieces. path is as it was then.
+ */
+static int open_dir(int root, char *path)
+{
+	int at = root, ret;
+
+	do {
+		char *cut = strlen(path) < PATH_MAX ? NULL : memrchr(path, '/', PATH_MAX - 1);
+
+		if (cut)
+			*cut = '\0';
+		ret = fm_cache_sys_open(at, path, FM_CACHE_DIR_FLAGS, 0);
+		if (at != root)
+			(void)close(at); /* only looked through */
+		if (!cut)
+			return ret;
+		*cut = '/';
+		path = cut + 1;
+		at = ret;
+	} while (ret >= 0);
+	return ret;
+}
+
+static int visit_dir(struct walk *w, int root, char *path)
 {
 	int ret;
 
 	w->path = path;
-	w->fd = fm_cache_sys_open(root, path, FM_CACHE_DIR_FLAGS, 0);
+	w->fd = open_dir(root, path);
 	if (w->fd < 0)
 		return w->fd;
 	ret = fm_cache_names(w->fd, visit_name, w);

@@ -44,8 +44,8 @@ struct fm_cache_visitor {
 };
 
 /*
- * A file or a directory with all that is in it. No recursion, no link is followed, nothing mounted
- * is entered (-EXDEV). Paths are at most PATH_MAX long.
+ * A file or a directory with all that is in it, however long its paths are. No recursion, no link
+ * is followed, nothing mounted is entered (-EXDEV).
  */
 int fm_cache_walk(int root, const char *name, const struct fm_cache_visitor *visitor);
 

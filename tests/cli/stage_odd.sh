@@ -1,6 +1,7 @@
 #!/bin/bash
 # Goal:   odd sources and odd caches are staged as they are, or refused with one clear line, at once.
-# Method: real daemons. Names that differ in case only; nothing in a directory; files without bytes; one sparse file of 2 TiB.
+# Method: real daemons. Names that differ in case only; nothing in a directory; files without bytes; one sparse file of 2 TiB;
+#         the longest path that may be moved, and one byte more.
 #         A cache that two daemons are to use; one in memory. More requests at once than there are places for;
 #         FM_REQUESTS=N: so many.
 . "$(dirname "$0")/lib.sh"
@@ -32,6 +33,18 @@ if truncate -s 2T "$from/sparse/f" 2>/dev/null; then
 	[ "$(wc -l <err)" -le 2 ] || bad "more than a line: $(cat err)"
 	fmove datasets | grep sparse && bad "something of it is there"
 fi
+
+d=$(printf '%255s' '')
+d=${d// /d}
+mkdir "$from/long"
+(cd "$from/long" && for i in {1..15}; do mkdir "$d" && cd "$d" || exit; done && mkdir "${d:2}" && cd "${d:2}" && echo deep >f) || bad "no long path"
+ok fmove stage n2:s/long -- true
+ok fmove datasets check long
+ok fmove unstage long
+fmove datasets | grep long && bad "what has a long path stays"
+(cd "$from/long" && for i in {1..15}; do cd "$d" || exit; done && echo longer >"${d:2}/ff") || bad "no longer path"
+no 1 'paths of 4095 can be moved' fmove stage n2:s/long
+rm -r "$from/long"
 
 # Another daemon with the same cache: it serves, and says who uses it; nothing of it changes.
 sed "/listen/s|:[0-9]*\"|:0\"|; s|/n1/state|/n1/other|; s|/fmoved.sock|/other.sock|" "$dir/c/n1/fmove.conf" >other.conf

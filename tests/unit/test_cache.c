@@ -15,6 +15,7 @@
 
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
+#include "mover/tree/tree.h"
 #include "staging/cache_afar.h"
 #include "staging/key.h"
 #include "staging/manifest.h"
@@ -131,6 +132,64 @@ static void test_failed_sync(void)
 	CU_ASSERT_EQUAL(fm_cache_fetch_missing(f), EXTENTS);
 	CU_ASSERT_EQUAL(faccessat(fm_cache_fetch_dir(f), "set1", F_OK, 0), -1);
 	fm_cache_fetch_close(f);
+	scene_end(&s);
+}
+
+/*
+ * Directories in the one behind fd (taken over), until a path below it has FM_TREE_PATH_MAX bytes:
+ * the longest that a listing takes. The last one is returned, with a file in it.
+ */
+static int make_longest(int fd)
+{
+	char name[NAME_MAX + 1];
+	size_t left = FM_TREE_PATH_MAX - 2; /* for "/f" */
+
+	while (left > 0) {
+		size_t len = left > NAME_MAX ? NAME_MAX : left;
+		int in;
+
+		memset(name, 'd', len);
+		name[len] = '\0';
+		CU_ASSERT_EQUAL(mkdirat(fd, name, 0700), 0);
+		in = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		CU_ASSERT_TRUE_FATAL(in >= 0);
+		close(fd);
+		fd = in;
+		left -= len < left ? len + 1 : len;
+	}
+	CU_ASSERT_EQUAL(scene_write(fd, "f", FILE_LEN), 0);
+	return fd;
+}
+
+/* Goal: what has the longest paths is made read-only, is known to be open, and goes. */
+static void test_longest_path(void)
+{
+	struct scene s;
+	struct fm_cache_plan plan = scene_plan(1, FILE_LEN);
+	struct fm_cache_fetch *f;
+	struct stat st;
+	int dir, last, fd;
+	uint64_t id;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	id = fm_cache_fetch_id(f);
+	scene_fill(f, plan.name);
+	dir = openat(fm_cache_fetch_dir(f), plan.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CU_ASSERT_TRUE_FATAL(dir >= 0);
+	last = make_longest(dir);
+	CU_ASSERT_EQUAL_FATAL(scene_finish(&s, f, 1), 0);
+	fm_cache_fetch_close(f);
+	CU_ASSERT_TRUE(fstat(last, &st) == 0 && (st.st_mode & 07777) == 0555);
+	fd = openat(last, "f", O_RDONLY | O_CLOEXEC);
+	CU_ASSERT_TRUE(fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & 07777) == 0444);
+	close(last);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, id, &s.err), -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "a file of it is open"));
+	close(fd);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, id, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, id), FM_CACHE_ABSENT);
 	scene_end(&s);
 }
 
@@ -1658,6 +1717,7 @@ static const struct fm_test tests[] = {
 	{"what is staged is READY at once, read-only, and after a restart", test_staging},
 	{"a fetch goes on from what was saved", test_goes_on},
 	{"after a failed sync nothing counts", test_failed_sync},
+	{"what has the longest paths there may be is READY, and can go", test_longest_path},
 	{"a directory that another daemon uses, or cannot be locked, is refused, and why",
 	 test_another_daemon},
 	{"a head that no cache wrote is somebody's own", test_foreign_head},
