@@ -151,7 +151,8 @@ const struct fm_option fm_options[] = {
 	  "Percent of size: so much they take at most, when enough have gone" },
 	{ "staging.grace", FM_OPTION_TIME, AT(staging.grace_ns), 0, 366 * 24 * 3600 * FM_NS_PER_S,
 	  "1h", NULL, false,
-	  "A dataset stays for so long after each fmove stage of it, whoever holds it" },
+	  "A dataset stays for so long after each fmove stage of it, whoever holds it; what came "
+	  "of one, after its fetch was interrupted" },
 	{ "staging.settle", FM_OPTION_TIME, AT(staging.settle_ns), FM_NS_PER_S / 10,
 	  60 * FM_NS_PER_S, "1s", NULL, false,
 	  "A run of several nodes reads nothing before all connected nodes have said what they "

@@ -122,7 +122,7 @@ struct fm_cache_info {
 	unsigned pins;
 	int64_t created_ns; /* times: ns since 1970, never in the future; 0: never */
 	int64_t requested_ns;
-	int64_t used_ns; /* when the last hold began or ended */
+	int64_t used_ns; /* when the last hold began or ended; of a partial one, its fetch, too */
 	int64_t verified_ns;
 	int64_t begun_ns; /* created_ns as it was noted: in the future if the clock was put back */
 };
@@ -277,7 +277,8 @@ int fm_cache_fetch(struct fm_cache *cache, const struct fm_cache_plan *plan,
 
 /*
  * Ends a fetch. A dataset that is not READY stays as a partial one, with room promised for the
- * rest. After an error of the disk nothing stays. Waits for the disk.
+ * rest, until that is wanted after the grace. After an error of the disk nothing stays. Waits for
+ * the disk.
  */
 void fm_cache_fetch_close(struct fm_cache_fetch *f);
 
@@ -365,9 +366,9 @@ int fm_cache_has_staged(struct fm_cache *cache, uint64_t id, uid_t uid, struct f
 /* ---- how it goes ---- */
 
 /*
- * So many bytes more have room, for which datasets go that are READY and not pinned, held, open or
- * asked for within the grace; oldest, largest and cheapest to fetch again first. -ENOSPC as above.
- * Waits for the disk.
+ * So many bytes more have room, for which datasets go that are not fetched, pinned, held, open or
+ * asked for within the grace: partial ones whose fetch ended before that, then READY ones; oldest,
+ * largest and cheapest to fetch again first. -ENOSPC as above. Waits for the disk.
  */
 int fm_cache_make_room(struct fm_cache *cache, uint64_t bytes, struct fm_err *err);
 

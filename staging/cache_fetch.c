@@ -355,6 +355,10 @@ void fm_cache_fetch_close(struct fm_cache_fetch *f)
 	pthread_mutex_lock(&c->lock);
 	f->e->is_fetched = false;
 	f->e->is_measured = false; /* who fails may remove what it wrote */
+	if (f->e->place == FM_CACHE_PARTIAL) {
+		f->e->use.used = fm_cache_now(c); /* its grace begins */
+		f->e->is_use_new = true;
+	}
 	pthread_mutex_unlock(&c->lock);
 	(void)close(f->dir); /* what counts of it was synced, and that was heard */
 	fetch_free(f);

@@ -424,6 +424,8 @@ static int take_entry(const struct found *f, struct fm_cache_dataset *set)
 	e->ino = f->ino;
 	e->place = f->place;
 	ret = read_use(f, e);
+	if (f->place == FM_CACHE_PARTIAL)
+		e->use.used = fm_cache_now(f->c); /* what fetched it may have ended just now */
 	if (ret == 0 && f->place == FM_CACHE_PARTIAL)
 		ret = read_extents(f, e);
 	if (f->place != FM_CACHE_PARTIAL) {

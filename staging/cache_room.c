@@ -164,16 +164,30 @@ static void measure(struct fm_cache *c)
 
 /* ---- what could go ---- */
 
+/*
+ * When it was asked for last. What an interrupted fetch left stays as long from its end on, as if
+ * somebody had asked then: a fetch may take longer than the grace, and who waited for it will ask
+ * again.
+ */
+static uint64_t asked_of(const struct fm_cache *c, const struct fm_cache_entry *e)
+{
+	uint64_t asked_ns = fm_cache_age(c, &e->use.requested);
+	uint64_t used_ns = fm_cache_age(c, &e->use.used);
+
+	return e->place == FM_CACHE_PARTIAL && used_ns < asked_ns ? used_ns : asked_ns;
+}
+
 static struct fm_evict_item item_of(struct fm_cache *c, struct fm_cache_entry *e)
 {
 	return (struct fm_evict_item){
 		.id = e->set.id,
 		.bytes = fm_cache_own_of(c, e),
 		.age_ns = fm_cache_age(c, &e->use.used),
-		.asked_ns = fm_cache_age(c, &e->use.requested),
+		.asked_ns = asked_of(c, e),
 		.cost = e->set.cost,
 		.is_ready = e->state == FM_CACHE_READY,
-		.is_busy = e->is_busy,
+		.is_busy = e->is_busy || e->is_fetched || e->is_going ||
+			   e->state == FM_CACHE_EVICTING,
 		.pins = e->use.pin_count + e->use.far_count,
 		.holds = e->hold_count + e->kept,
 	};
@@ -269,7 +283,7 @@ static void say_what_helps(const struct staying *s, bool is_disk, char *text, si
 		{ FM_EVICT_PINNED, "unpin", " pinned" },
 		{ FM_EVICT_HELD, "end jobs", " held" },
 		{ FM_EVICT_GRACE, "wait for staging.grace or unstage", "" },
-		{ FM_EVICT_NOT_READY, "unstage what is not whole", "" },
+		{ FM_EVICT_BUSY, "cancel what is fetched", "" },
 		{ FM_EVICT_MAY, "close what is open", "" },
 	};
 	const char *comma = "; this makes room: ";

@@ -6,8 +6,8 @@
 
 enum fm_evict_reason fm_evict_reason(const struct fm_evict_item *item, uint64_t grace_ns)
 {
-	if (!item->is_ready || item->is_busy)
-		return FM_EVICT_NOT_READY;
+	if (item->is_busy)
+		return FM_EVICT_BUSY;
 	if (item->pins > 0)
 		return FM_EVICT_PINNED;
 	if (item->holds > 0)
@@ -27,6 +27,8 @@ static int compare(const void *a_, const void *b_)
 	const struct fm_evict_item *a = a_, *b = b_;
 	double of_a = score(a), of_b = score(b);
 
+	if (a->is_ready != b->is_ready)
+		return a->is_ready ? 1 : -1;
 	if (of_a > of_b || of_a < of_b)
 		return of_a > of_b ? -1 : 1;
 	if (a->age_ns != b->age_ns)

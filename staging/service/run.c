@@ -182,8 +182,8 @@ static void discard(struct fm_work *work)
 
 /*
  * Whether what came is of no use: the source changed, a blob is not what its name says, or another
- * copy is here. No later request would go on with it, and it would keep its room for ever. Nor is
- * what a caller served by half: it may be anything, and his next try anything else.
+ * copy is here. No later request would go on with it, and it would keep its room for nothing. Nor
+ * is what a caller served by half: it may be anything, and his next try anything else.
  */
 static bool is_useless(const struct fm_stage_run *r)
 {

@@ -256,6 +256,84 @@ static void test_low_mark(void)
 	scene_end(&s);
 }
 
+/* A fetch of it, interrupted as soon as it has room; its id. */
+static uint64_t abandon(struct scene *s, unsigned n, uint64_t bytes)
+{
+	struct fm_cache_plan plan = scene_plan(n, bytes);
+	struct fm_cache_fetch *f;
+	uint64_t id;
+
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s->c, &plan, &f, &s->err), 0);
+	id = fm_cache_fetch_id(f);
+	fm_cache_fetch_close(f);
+	return id;
+}
+
+/*
+ * Goal: the room that an interrupted fetch was given is others' after the grace, and no READY
+ * dataset goes for it. Method: of 100 MiB one fetch that stays open has 30, one that is
+ * interrupted 50.
+ */
+static void test_abandoned(void)
+{
+	struct scene s;
+	struct fm_cache_plan open_one = scene_plan(1, 30 * MIB), wanted = scene_plan(4, 40 * MIB);
+	struct fm_cache_fetch *open_fetch, *f;
+	uint64_t ready, left;
+
+	scene_new(&s, "/dev/shm");
+	s.o.low = 90;
+	scene_open(&s);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &open_one, &open_fetch, &s.err), 0);
+	ready = scene_stage(&s, 2, 8 * MIB);
+	scene_pass(&s, 9 * HOUR);
+	left = abandon(&s, 3, 50 * MIB);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, ready, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &wanted, &f, &s.err), -ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "staging.grace or unstage (58 MiB in 2)"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "cancel what is fetched (30 MiB in 1)"));
+	/* It is gone on with: its grace begins when that ends. */
+	scene_pass(&s, HOUR / 2);
+	CU_ASSERT_EQUAL(abandon(&s, 3, 50 * MIB), left);
+	scene_pass(&s, HOUR - 60 * S);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, ready, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &wanted, &f, &s.err), -ENOSPC);
+	scene_pass(&s, 9 * HOUR);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &wanted, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, left), FM_CACHE_ABSENT);
+	CU_ASSERT_EQUAL(scene_state(&s, ready), FM_CACHE_READY);
+	CU_ASSERT_EQUAL(scene_state(&s, fm_cache_fetch_id(open_fetch)), FM_CACHE_PLANNED);
+	fm_cache_fetch_close(f);
+	fm_cache_fetch_close(open_fetch);
+	scene_end(&s);
+}
+
+/* Upkeep takes it before what is READY, but not just after a start. */
+static void abandoned_and_upkeep(bool is_start)
+{
+	struct scene s;
+	uint64_t ready, left;
+
+	scene_new(&s, "/dev/shm");
+	s.o.low = 75;
+	scene_open(&s);
+	left = abandon(&s, 1, 20 * MIB);
+	ready = scene_stage(&s, 2, 71 * MIB);
+	scene_pass(&s, 9 * HOUR);
+	if (is_start)
+		scene_reopen(&s);
+	fm_cache_upkeep(s.c);
+	CU_ASSERT_EQUAL(scene_state(&s, left), is_start ? FM_CACHE_PLANNED : FM_CACHE_ABSENT);
+	CU_ASSERT_EQUAL(scene_state(&s, ready), is_start ? FM_CACHE_ABSENT : FM_CACHE_READY);
+	scene_end(&s);
+}
+
+static void test_abandoned_and_upkeep(void)
+{
+	abandoned_and_upkeep(false);
+	abandoned_and_upkeep(true);
+}
+
 /* Others fill the file system: what is promised and what is free are both looked at. */
 static void test_foreign_writer(void)
 {
@@ -1727,6 +1805,8 @@ static const struct fm_test tests[] = {
 	{"room is set aside first; who lacks it hears what would make some",
 	 test_room_and_eviction},
 	{"eviction goes down to the low mark", test_low_mark},
+	{"the room of an interrupted fetch is wanted back, after the grace", test_abandoned},
+	{"upkeep takes it first, and not just after a start", test_abandoned_and_upkeep},
 	{"what others write is taken into account", test_foreign_writer},
 	{"what a fetch has written is promised no more, and what is missing is", test_promise},
 	{"of many files, as their fetch says", test_promise_of_many_files},

@@ -59,12 +59,12 @@ static void test_what_stays(void)
 		item(7, GIB, 1 * HOUR, 1),
 	};
 	const enum fm_evict_reason reasons[] = {
-		FM_EVICT_NOT_READY, FM_EVICT_NOT_READY, FM_EVICT_PINNED, FM_EVICT_HELD,
+		FM_EVICT_BUSY,	FM_EVICT_BUSY,	FM_EVICT_PINNED, FM_EVICT_HELD,
 		FM_EVICT_GRACE,	    FM_EVICT_MAY,	FM_EVICT_MAY,
 	};
 
 	items[0].is_ready = false;
-	items[1].is_busy = true;
+	items[0].is_busy = items[1].is_busy = true;
 	items[2].pins = 1;
 	items[3].holds = 1;
 	items[4].asked_ns = HOUR - 1; /* its age does not matter then */
@@ -72,6 +72,21 @@ static void test_what_stays(void)
 		CU_ASSERT_EQUAL(fm_evict_reason(&items[i], HOUR), reasons[i]);
 	CU_ASSERT_STRING_EQUAL(order(items, COUNT(items)), "67");
 	CU_ASSERT_EQUAL(fm_evict_order(items, 0, HOUR), 0);
+}
+
+/* What came of it, not whether it is large or old, decides; each stays as a READY one does. */
+static void test_what_is_not_whole_goes_first(void)
+{
+	struct fm_evict_item items[] = {
+		item(1, 9 * GIB, 9 * HOUR, 1), item(2, 1, 2 * HOUR, 9), item(3, GIB, HOUR - 1, 1),
+		item(4, GIB, 9 * HOUR, 1), item(5, 2, 2 * HOUR, 9),
+	};
+
+	items[1].is_ready = items[2].is_ready = items[3].is_ready = items[4].is_ready = false;
+	items[3].pins = 1;
+	CU_ASSERT_EQUAL(fm_evict_reason(&items[2], HOUR), FM_EVICT_GRACE);
+	CU_ASSERT_EQUAL(fm_evict_reason(&items[3], HOUR), FM_EVICT_PINNED);
+	CU_ASSERT_STRING_EQUAL(order(items, COUNT(items)), "521");
 }
 
 /* Whatever order they are told in. */
@@ -100,7 +115,8 @@ static void test_extremes(void)
 
 static const struct fm_test tests[] = {
 	{"the oldest, the largest, the cheapest goes first", test_age_size_and_cost},
-	{"what is not whole, pinned, held or just asked for stays", test_what_stays},
+	{"what is fetched, pinned, held or just asked for stays", test_what_stays},
+	{"what is not whole goes first", test_what_is_not_whole_goes_first},
 	{"equal ones have an order", test_equal_ones_have_an_order},
 	{"no number is too large", test_extremes},
 };
