@@ -160,6 +160,8 @@ size_t fm_stage_is_encode(const struct fm_stage_is *is, uint8_t buf[static FM_WI
 {
 	struct fm_writer w = { buf, buf + FM_WIRE_STAGE_MAX, false };
 
+	if (is->place >= FM_RUN_PLACES || is->code > 0 || is->code < -CODE_MAX)
+		return 0;
 	fm_put_u8(&w, is->place);
 	fm_put_le32(&w, (uint32_t)-is->code);
 	fm_put_le64(&w, is->done);

@@ -85,6 +85,7 @@ struct fm_stage_is {
 	char text[256];
 };
 
+/* How many bytes; 0: what no decoder takes. */
 size_t fm_stage_is_encode(const struct fm_stage_is *is, uint8_t buf[static FM_WIRE_STAGE_MAX]);
 int fm_stage_is_decode(const uint8_t *buf, size_t len, struct fm_stage_is *out);
 

@@ -73,7 +73,10 @@ struct fm_afar_ask {
 	struct node node[FM_CACHE_AFAR_NODES];
 };
 
-/* Sends it, unless that node is away, or does not read what it is sent. */
+/*
+ * Sends it, unless that node is away, or does not read what it is sent. -EINVAL: no node takes it,
+ * and whoever sends it all the same ends the session, which others use, too.
+ */
 static int say(struct fm_afar *a, const char *node, const struct fm_stage_keep *keep)
 {
 	struct fm_peer *p = fm_engine_peer(a->o.engine, node);
@@ -84,6 +87,8 @@ static int say(struct fm_afar *a, const char *node, const struct fm_stage_keep *
 		return -EHOSTUNREACH;
 	m.stage.body = body;
 	m.stage.len = fm_stage_keep_encode(keep, body);
+	if (m.stage.len == 0)
+		return -EINVAL;
 	fm_session_send(p->session, &m);
 	return 0;
 }
@@ -293,9 +298,14 @@ static void send_all(struct fm_afar_ask *ask)
 	struct fm_afar *a = ask->all;
 
 	fm_timer_set(a->o.loop, &ask->timer, fm_loop_now(a->o.loop) + FM_AFAR_NS);
-	for (unsigned n = 0; n < ask->count; n++)
-		if (ask->node[n].is_awaited && say(a, ask->node[n].name, &ask->keep) < 0)
-			settle(&ask->node[n], -EHOSTUNREACH, "is not connected, or says nothing");
+	for (unsigned n = 0; n < ask->count; n++) {
+		int ret = ask->node[n].is_awaited ? say(a, ask->node[n].name, &ask->keep) : 0;
+
+		if (ret < 0)
+			settle(&ask->node[n], ret, ret == -EINVAL
+							   ? "is not asked what no node takes"
+							   : "is not connected, or says nothing");
+	}
 	finish_if_done(ask);
 }
 

@@ -261,6 +261,8 @@ static int ask_others(struct change *c, struct fm_stager *s, struct fm_err *err)
 
 	if (c->count == 0)
 		return 0;
+	if (!c->name[0])
+		return fm_err_set(err, -EINVAL, "name: it is empty: give the dataset's name");
 	if (strlen(c->name) > FM_CACHE_NAME_MAX)
 		return fm_err_set(err, -ENAMETOOLONG,
 				  "too long for other nodes: give the dataset's name");

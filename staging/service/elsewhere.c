@@ -55,7 +55,8 @@ static void say(struct fm_session *session, enum fm_wire_stage_kind kind, const 
 	struct fm_wire_msg m = { .type = FM_WIRE_STAGE,
 				 .stage = { .kind = (uint8_t)kind, .body = body, .len = len } };
 
-	fm_session_send(session, &m);
+	if (len > 0)
+		fm_session_send(session, &m);
 }
 
 /* ---- asked by another node ---- */

@@ -55,6 +55,8 @@ size_t fm_stage_keep_encode(const struct fm_stage_keep *k, uint8_t buf[static FM
 {
 	struct fm_writer w = { buf, buf + FM_WIRE_STAGE_MAX, false };
 
+	if (!is_job(k) || !names_as_it_must(k))
+		return 0;
 	fm_put_le64(&w, k->id);
 	fm_put_u8(&w, (uint8_t)k->verb);
 	fm_put_le32(&w, k->uid);
@@ -86,6 +88,8 @@ size_t fm_stage_kept_encode(const struct fm_stage_kept *k, uint8_t buf[static FM
 {
 	struct fm_writer w = { buf, buf + FM_WIRE_STAGE_MAX, false };
 
+	if (k->code > 0 || k->code < -CODE_MAX)
+		return 0;
 	fm_put_le64(&w, k->id);
 	fm_put_le32(&w, (uint32_t)-k->code);
 	fm_stage_put_text(&w, k->text);

@@ -58,7 +58,7 @@ struct fm_stage_kept {
 	char text[FM_STAGE_KEPT_TEXT_MAX + 1];
 };
 
-/* How many bytes. */
+/* How many bytes; 0: what no decoder takes. */
 size_t fm_stage_keep_encode(const struct fm_stage_keep *k, uint8_t buf[static FM_WIRE_STAGE_MAX]);
 size_t fm_stage_kept_encode(const struct fm_stage_kept *k, uint8_t buf[static FM_WIRE_STAGE_MAX]);
 

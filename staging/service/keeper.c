@@ -102,7 +102,8 @@ static void answer(struct fm_session *s, const struct fm_stage_keep *keep, const
 		(void)snprintf(kept.text, sizeof(kept.text), "%s", path);
 	m.stage.body = body;
 	m.stage.len = fm_stage_kept_encode(&kept, body);
-	fm_session_send(s, &m);
+	if (m.stage.len > 0)
+		fm_session_send(s, &m);
 }
 
 /* ---- rules ---- */

@@ -32,10 +32,24 @@ static bool is_store(const char *store)
 	return fm_wire_is_good_name(store, strlen(store));
 }
 
+static bool is_sound(const struct fm_stage_named *n)
+{
+	if (n->code > 0 || n->code < -CODE_MAX || !is_store(n->store) ||
+	    n->count > FM_STAGE_NAMED_MAX || (n->code && n->count > 0))
+		return false;
+	for (unsigned i = 0; i < n->count; i++)
+		if (n->at[i].kind >= FM_ACCESS_KINDS ||
+		    (n->at[i].kind == FM_ACCESS_ALL) != (n->at[i].name[0] == '\0'))
+			return false;
+	return true;
+}
+
 size_t fm_stage_who_encode(const char *store, uint8_t buf[static FM_WIRE_STAGE_MAX])
 {
 	struct fm_writer w = { buf, buf + FM_WIRE_STAGE_MAX, false };
 
+	if (!is_store(store))
+		return 0;
 	fm_stage_put_text(&w, store);
 	return (size_t)(w.at - buf);
 }
@@ -52,6 +66,8 @@ size_t fm_stage_named_encode(const struct fm_stage_named *n, uint8_t buf[static 
 {
 	struct fm_writer w = { buf, buf + FM_WIRE_STAGE_MAX, false };
 
+	if (!is_sound(n))
+		return 0;
 	fm_put_le32(&w, (uint32_t)-n->code);
 	fm_stage_put_text(&w, n->store);
 	fm_put_le16(&w, (uint16_t)n->count);
@@ -69,16 +85,12 @@ int fm_stage_named_decode(const uint8_t *buf, size_t len, struct fm_stage_named 
 
 	fm_stage_get_text(&r, out->store, sizeof(out->store));
 	out->count = fm_get_le16(&r);
-	if (r.failed || code > CODE_MAX || !is_store(out->store) ||
-	    out->count > FM_STAGE_NAMED_MAX || (code > 0 && out->count > 0))
+	if (code > CODE_MAX || out->count > FM_STAGE_NAMED_MAX)
 		return -EBADMSG;
 	out->code = -(int)code;
 	for (unsigned i = 0; i < out->count; i++) {
 		out->at[i].kind = fm_get_u8(&r);
 		fm_stage_get_text(&r, out->at[i].name, sizeof(out->at[i].name));
-		if (out->at[i].kind >= FM_ACCESS_KINDS ||
-		    (out->at[i].kind == FM_ACCESS_ALL) != (out->at[i].name[0] == '\0'))
-			return -EBADMSG;
 	}
-	return r.failed || fm_reader_left(&r) > 0 ? -EBADMSG : 0;
+	return r.failed || fm_reader_left(&r) > 0 || !is_sound(out) ? -EBADMSG : 0;
 }

@@ -37,7 +37,7 @@ struct fm_stage_named {
 /* An fm_access_user: one more, of a struct fm_stage_named. */
 void fm_stage_named_add(void *named, enum fm_access_kind kind, uint32_t id, const char *name);
 
-/* How many bytes. */
+/* How many bytes; 0: what no decoder takes. */
 size_t fm_stage_who_encode(const char *store, uint8_t buf[static FM_WIRE_STAGE_MAX]);
 size_t fm_stage_named_encode(const struct fm_stage_named *n, uint8_t buf[static FM_WIRE_STAGE_MAX]);
 

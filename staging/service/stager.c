@@ -1422,6 +1422,19 @@ static int check_name(const char *name, struct fm_err *err)
 	return 0;
 }
 
+/*
+ * Before anything is asked of another node: what it cannot be asked ends its session, which other
+ * users have, too. And a source is taken apart at its first ':' and '/'.
+ */
+static int check_source(const struct fm_stage_request *r, struct fm_err *err)
+{
+	if (!fm_wire_is_good_name(r->node, strlen(r->node)) || strchr(r->node, ':'))
+		return fm_err_set(err, -EINVAL,
+				  "'%s' is no name of a node: 1 to %d bytes without '/' and ':'",
+				  r->node, FM_WIRE_NAME_MAX);
+	return fm_target_check_store(r->store, err);
+}
+
 static struct fm_stage_ask *new_ask(struct fm_stager *s, const struct fm_stage_request *r)
 {
 	struct fm_stage_ask *a = FM_FAULT("stage.ask") ? NULL : calloc(1, sizeof(*a));
@@ -1490,6 +1503,8 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 	uint64_t nodes = 0;
 	int ret = check_name(r->name, err);
 
+	if (ret == 0 && !r->list)	/* what the caller serves is of no node */
+		ret = check_source(r, err);
 	if (ret == 0 && r->path_len > FM_PATH_LEN_MAX)
 		ret = fm_err_set(err, -ENAMETOOLONG, "the path has more than %d bytes",
 				 FM_PATH_LEN_MAX);

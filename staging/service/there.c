@@ -20,6 +20,8 @@ size_t fm_stage_question_encode(const struct fm_stage_question *q,
 {
 	struct fm_writer w = { buf, buf + FM_WIRE_STAGE_MAX, false };
 
+	if (q->count == 0 || q->count > FM_STAGE_THERE_MAX)
+		return 0;
 	fm_put_le64(&w, q->id);
 	fm_put_le16(&w, (uint16_t)q->count);
 	for (unsigned i = 0; i < q->count; i++)
@@ -40,11 +42,24 @@ int fm_stage_question_decode(const uint8_t *buf, size_t len, struct fm_stage_que
 	return r.failed || fm_reader_left(&r) > 0 ? -EBADMSG : 0;
 }
 
+static bool is_sound(const struct fm_stage_answer *a)
+{
+	if (a->code > 0 || a->code < -CODE_MAX || a->count > FM_STAGE_THERE_MAX ||
+	    (a->code && a->count > 0))
+		return false;
+	for (unsigned i = 0; i < a->count; i++)
+		if (a->at[i].state >= FM_STAGE_THERE_STATES || a->at[i].bytes > FM_STAGE_BYTES_MAX)
+			return false;
+	return true;
+}
+
 size_t fm_stage_answer_encode(const struct fm_stage_answer *a,
 			      uint8_t buf[static FM_WIRE_STAGE_MAX])
 {
 	struct fm_writer w = { buf, buf + FM_WIRE_STAGE_MAX, false };
 
+	if (!is_sound(a))
+		return 0;
 	fm_put_le64(&w, a->id);
 	fm_put_le32(&w, (uint32_t)-a->code);
 	fm_put_le16(&w, (uint16_t)a->count);
@@ -63,15 +78,12 @@ int fm_stage_answer_decode(const uint8_t *buf, size_t len, struct fm_stage_answe
 	out->id = fm_get_le64(&r);
 	code = fm_get_le32(&r);
 	out->count = fm_get_le16(&r);
-	if (code > CODE_MAX || out->count > FM_STAGE_THERE_MAX || (code > 0 && out->count > 0))
+	if (code > CODE_MAX || out->count > FM_STAGE_THERE_MAX)
 		return -EBADMSG;
 	out->code = -(int)code;
 	for (unsigned i = 0; i < out->count; i++) {
 		out->at[i].state = fm_get_u8(&r);
 		out->at[i].bytes = fm_get_le64(&r);
-		if (out->at[i].state >= FM_STAGE_THERE_STATES ||
-		    out->at[i].bytes > FM_STAGE_BYTES_MAX)
-			return -EBADMSG;
 	}
-	return r.failed || fm_reader_left(&r) > 0 ? -EBADMSG : 0;
+	return r.failed || fm_reader_left(&r) > 0 || !is_sound(out) ? -EBADMSG : 0;
 }

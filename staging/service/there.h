@@ -45,7 +45,7 @@ struct fm_stage_answer {
 	} at[FM_STAGE_THERE_MAX];
 };
 
-/* How many bytes. */
+/* How many bytes; 0: what no decoder takes. */
 size_t fm_stage_question_encode(const struct fm_stage_question *q,
 				uint8_t buf[static FM_WIRE_STAGE_MAX]);
 size_t fm_stage_answer_encode(const struct fm_stage_answer *a,

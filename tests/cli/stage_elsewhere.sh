@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goal:   fmove datasets says what other nodes have of each dataset that is here, of those that stage with this one; one that is silent is named,
-#         and not waited for without end; one that does not stage with the asker tells nothing.
+#         and not waited for without end; one that does not stage with the asker tells nothing. A local user cannot have it asked what ends sessions.
 # Method: three nodes, of which n1 and n2 stage together. n2 has it, lacks it, has a part of it, is stopped, and is away. While it is stopped
 #         more ask at once than there are places for.
 . "$(dirname "$0")/lib.sh"
@@ -45,6 +45,31 @@ ok fmove datasets --quiet
 # Who is in nobody's list is told nothing.
 ok at 3 stage n2:s/set -- true
 [ "$(state 3 n1),$(state 3 n2)" = refused,refused ] || bad "n3 is told: $(cat row)"
+
+# What n2 would take for no message at all, and end the session for, which other users have, too: n1 refuses it.
+refuses() {	# REQUEST PATTERN
+	local asker
+
+	: >held
+	"$FMOVE_BIN/hold" "$FMOVE_SOCKET" 1 1 "$1" >held &
+	asker=$!
+	await test -s held
+	kill $asker
+	wait $asker 2>/dev/null
+	grep -q "$2" held || bad "$1: $(cat held)"
+}
+for name in '' a/b / ../..; do
+	refuses '{"op":"stage","id":#,"node":"n2","store":"'$name'","path":"set"}' 'EINVAL.*is no name of a store'
+	refuses '{"op":"stage","id":#,"node":"n2","store":"'$name'","path":"set","check":"none"}' 'EINVAL.*is no name of a store'
+done
+for name in '' n1:s n2/s hf://n2; do
+	refuses '{"op":"stage","id":#,"node":"'$name'","store":"s","path":"set"}' 'EINVAL.*is no name of a node'
+done
+for op in pin unpin unstage; do
+	refuses '{"op":"'$op'","id":#,"name":"","nodes":"n2"}' 'EINVAL.*name: it is empty'
+done
+says 'n2 ready' || bad "behind what it was not asked: $(cat out)"
+grep -h 'broke the protocol' "$dir"/c/n?/log && bad "n1 said to n2 what cannot be"
 
 await at 2 unstage set || bad "n2 keeps it: $(at 2 datasets)"
 says 'n2 absent' || bad "n2 has it no more: $(cat out)"

@@ -63,7 +63,7 @@ static const struct key keys[] = {
 	{"pin", BOOL, "th", false},
 	{"pid", NUMBER, "th", false},
 	{"check", TEXT, "th", false},
-	{"nodes", NODES, "t", false},
+	{"nodes", NODES, "td", false},
 	{"to", PATH, "m", true},
 	{"force", BOOL, "pgmbth", false},
 	{"transport", TRANSPORT, "pg", false},
@@ -279,7 +279,8 @@ static void add_buffer(struct odds *o, struct request *r)
 static void add_value(struct odds *o, struct request *r, enum kind kind)
 {
 	static const char *const nodes[] = {"n2", "n2", "h1", "h2", "n1", "nobody"};
-	static const char *const stores[] = {"s", "s", "s", "own", "null", "read", "none"};
+	static const char *const stores[] = {"s",    "s",	 "s",  "s",  "own", "null",
+					     "read", "none", "", "a/b", "..",  "\\u001b[2J"};
 	static const char *const transports[] = {"auto", "tcp", "rdma"};
 	static const char *const durabilities[] = {"default", "disk", "memory"};
 	static const char *const verifies[] = {"none", "readback"};
@@ -290,7 +291,7 @@ static void add_value(struct odds *o, struct request *r, enum kind kind)
 		add_choice(o, r, nodes, 6);
 		break;
 	case STORE:
-		add_choice(o, r, stores, 7);
+		add_choice(o, r, stores, 12);
 		break;
 	case PATH:
 		add_name(o, r);

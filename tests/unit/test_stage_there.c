@@ -5,6 +5,7 @@
  * links: fm_staging_service
  */
 #include "staging/service/there.h"
+#include "staging/manifest.h"
 
 #include <errno.h>
 #include <string.h>
@@ -74,10 +75,29 @@ static void test_broken(void)
 	CU_ASSERT_EQUAL(fm_stage_answer_decode(buf, len, &a), -EBADMSG);
 }
 
+/* Nor is any of that sent. */
+static void test_not_sent(void)
+{
+	static struct fm_stage_question q;
+	static struct fm_stage_answer a;
+
+	CU_ASSERT_EQUAL(fm_stage_question_encode(&q, buf), 0);
+	q.count = FM_STAGE_THERE_MAX + 1;
+	CU_ASSERT_EQUAL(fm_stage_question_encode(&q, buf), 0);
+	a.count = 1;
+	CU_ASSERT_TRUE(fm_stage_answer_encode(&a, buf) > 0);
+	a.at[0].bytes = FM_STAGE_BYTES_MAX + 1;
+	CU_ASSERT_EQUAL(fm_stage_answer_encode(&a, buf), 0);
+	a.at[0].bytes = 0;
+	a.code = -EACCES;
+	CU_ASSERT_EQUAL(fm_stage_answer_encode(&a, buf), 0);
+}
+
 static const struct fm_test tests[] = {
 	{ "a question's bytes", test_question },
 	{ "an answer's bytes", test_answer },
 	{ "what is neither", test_broken },
+	{ "and is not sent", test_not_sent },
 };
 
 FM_TEST_MAIN("stage_there", tests)
