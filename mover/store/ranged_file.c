@@ -50,6 +50,7 @@ struct block {
 	bool is_touched;
 	_Atomic uint32_t part;		/* what of it was read contributes so much to the CRC */
 	_Atomic uint64_t bytes;		/* that were read */
+	_Atomic uint64_t edges;		/* where the reads of it began and ended: edge() of each */
 };
 
 struct ranged {
@@ -92,6 +93,14 @@ static uint64_t block_end(const struct ranged *r, size_t b)
 	return least((b + 1) * r->block_bytes, r->size_below);
 }
 
+/* A number for a place in the file below, which no sum of others is by chance. */
+static uint64_t edge(uint64_t offset)
+{
+	static const struct fm_sip key = {.low = 1};
+
+	return fm_siphash(&key, &offset, sizeof(offset)).low;
+}
+
 /* Collects the CRC32C of what was read for a piece: len bytes at offset of the file below. */
 static void collect(struct ranged *r, size_t piece, uint64_t offset, const char *at, uint64_t len)
 {
@@ -104,6 +113,7 @@ static void collect(struct ranged *r, size_t piece, uint64_t offset, const char 
 			crc = fm_crc32c(0, at, (size_t)n);
 			atomic_fetch_xor(&r->block[b].part, fm_crc32c_part(crc, offset, n));
 			atomic_fetch_add(&r->block[b].bytes, n);
+			atomic_fetch_xor(&r->block[b].edges, edge(offset) ^ edge(offset + n));
 		}
 		offset += n;
 		at += n;
@@ -149,10 +159,19 @@ static bool is_as_kept(const struct ranged *r, size_t b, uint32_t part)
 			     : fm_crc32c_whole(part, r->size_below) == kept->crc;
 }
 
-/* Whether what was collected of a block says nothing of it. */
+/*
+ * Whether what was collected of a block says nothing of it. That as many bytes were read as it has
+ * does not say that each was: one half can have been read twice, where a cable went, and the other
+ * come with an earlier try. Each edge within the block that is left by one read and met by the next
+ * cancels itself, and so does all of a read that is made twice: only who read each byte an odd
+ * number of times is left with the two ends.
+ */
 static bool is_read_again(const struct ranged *r, size_t b, uint64_t len)
 {
-	return r->block[b].owner == NO_PIECE || atomic_load(&r->block[b].bytes) != len;
+	uint64_t begin = b * r->block_bytes;
+
+	return r->block[b].owner == NO_PIECE || atomic_load(&r->block[b].bytes) != len ||
+	       atomic_load(&r->block[b].edges) != (edge(begin) ^ edge(begin + len));
 }
 
 /*

@@ -287,6 +287,33 @@ static void test_damage(void)
 	end();
 }
 
+/*
+ * Goal:   a block of which one half was read twice and the other not at all, since it came with an
+ *         earlier try, is read again: as many bytes as it has were read, and they say nothing.
+ */
+static void test_half_twice(void)
+{
+	enum { BLOCK = 4 << 20 };
+	static const struct fm_range second = {BLOCK, BLOCK};
+	uint64_t offset, length;
+
+	begin(".", false);
+	write_file();
+	CU_ASSERT_TRUE_FATAL(keep_digest(3));
+	for (int is_damaged = 0; is_damaged <= 1; is_damaged++) {
+		if (is_damaged)
+			damage(BLOCK + 5);
+		CU_ASSERT_EQUAL_FATAL(open_ranges(&second, 1, false), 0);
+		for (unsigned times = 0; times < 2; times++)
+			for (uint64_t at = BLOCK / 2; at < BLOCK; at += CHUNK)
+				CU_ASSERT_EQUAL(file_read(&l, file, buffer(), CHUNK, at), CHUNK);
+		CU_ASSERT_EQUAL(fm_ranged_file_check(file, &err), 0);
+		CU_ASSERT_EQUAL(fm_ranged_file_damage(file, &offset, &length), is_damaged);
+		file->ops->close(file);
+	}
+	end();
+}
+
 /* Goal: who verifies blocks of a large file does so a part at a time. */
 static void test_checked_in_parts(void)
 {
@@ -354,6 +381,7 @@ static const struct fm_test tests[] = {
 	{"other ranges are another source", test_identity},
 	{"a file that changes meanwhile is found", test_changed},
 	{"damage in blocks that are covered is found", test_damage},
+	{"a block of which a half was read twice is read again", test_half_twice},
 	{"blocks are checked a part at a time", test_checked_in_parts},
 	{"each fault is one error", test_faults},
 };
