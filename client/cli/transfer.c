@@ -314,8 +314,10 @@ int fm_transfer_spares(struct fm_transfer *t, const char *path, const struct fmo
 		return one->err.code;
 	one->is_looked = ret >= 0;
 	one->is_there = ret > 0;
+	/* A link is led to what is on the disk. Of a file that is the same nobody knows whether it
+	 * is, and only putting it makes sure. */
 	if (ret >= 0)
-		ret = fm_dir_file(&t->dir, file, ret > 0 ? &there : NULL, one);
+		ret = t->latest ? 0 : fm_dir_file(&t->dir, file, ret > 0 ? &there : NULL, one);
 	if (ret > 0)
 		*target = at;
 	return ret;

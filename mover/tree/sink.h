@@ -278,9 +278,9 @@ int fm_sink_look_at(struct fm_sink *s, const void *pack, size_t len, struct fm_e
 /* It looks no more: what was compared so far is made. 0 also if it did not look. */
 int fm_sink_build(struct fm_sink *s, struct fm_err *err);
 
-/* Everything came: is_same and the counts, if it still looks and nothing differs; else it is
- * made. */
-int fm_sink_settle_look(struct fm_sink *s, struct fm_err *err);
+/* Everything came: is_same and the counts, if it still looks and nothing differs; else it is made.
+ * is_durable: what is the same is to be synced, of which this does what is mounted in it. */
+int fm_sink_settle_look(struct fm_sink *s, bool is_durable, struct fm_err *err);
 
 /* ---- sink_apply.c ---- */
 
@@ -425,8 +425,9 @@ int fm_sink_refuse_kind(const struct fm_sink *s, const char *path, size_t len, b
  */
 int fm_sink_survey(struct fm_sink *s, struct fm_err *err);
 
-/* How many names the old version has, without a look at each of them. */
-int fm_sink_count_old(struct fm_sink *s, uint64_t *names, struct fm_err *err);
+/* How many names the old version has, without a look at each of them. is_durable: file systems that
+ * are mounted in it are synced. */
+int fm_sink_count_old(struct fm_sink *s, bool is_durable, uint64_t *names, struct fm_err *err);
 
 /* In a dry run: a name that came is in the old version, too. */
 void fm_sink_foreign_met(struct fm_sink *s, const char *path, size_t len);

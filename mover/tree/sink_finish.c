@@ -7,7 +7,8 @@
  * may be one of the version that is replaced, and is not touched). Hard links, which move the times
  * of directories. What only the replaced version has (sink_merge.c). Directories: first those that
  * may be entered when they have their mode, then the others, the deepest first. The root, when the
- * tree has been moved: its mode may forbid that. Then one sync for all of it.
+ * tree has been moved: its mode may forbid that. Then one sync for all of it,
+ * or for what stays since nothing differs.
  */
 #include <assert.h>
 #include <errno.h>
@@ -296,6 +297,26 @@ static void note_lost(struct fm_sink *s)
 		fm_sink_note(s, FM_TIME_CUT_NOTE);
 }
 
+/*
+ * Nothing differs, so what there is stays. It may have come without a sync, and this update says of
+ * it what it says of what it makes.
+ */
+static int sync_same(struct fm_sink *s, struct fm_err *err)
+{
+	int ret = fm_sink_may_go_on(s, err);
+
+	return ret < 0 ? ret
+		       : fm_sink_note_sync(s, fm_tsys_syncfs(s->old), "sync the file system of",
+					   err);
+}
+
+static int sync_all(struct fm_sink *s, bool is_durable, struct fm_err *err)
+{
+	if (!is_durable || s->opts.is_dry)
+		return fm_sink_may_go_on(s, err);
+	return s->is_same ? sync_same(s, err) : fm_sink_sync(s, err);
+}
+
 int fm_sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)
 {
 	struct fm_sink *s = fm_sink_of(t);
@@ -306,9 +327,9 @@ int fm_sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)
 	assert(s->state == FM_SINK_OPEN && !s->is_moved);
 	ret = fm_sink_enter(s, &ours);	/* before the calls begin: they use what it makes */
 	if (ret == 0)
-		ret = fm_sink_settle_look(s, &ours);
+		ret = fm_sink_settle_look(s, is_durable && !s->opts.is_dry, &ours);
 	if (ret == 0 && s->is_same)
-		return 0;
+		return sync_all(s, is_durable, err);
 	if (ret == 0 && s->opts.is_dry)
 		return fm_sink_refuse_foreign(s, err);
 	fm_sink_begin(&f.call, s, &ours);
@@ -327,8 +348,8 @@ int fm_sink_prepare(struct fm_tree *t, bool is_durable, struct fm_err *err)
 		ret = move_out(&f);
 	if (ret == 0 && !s->is_same)
 		ret = fm_sink_place_manifest(s, &ours);
-	if (ret == 0 && !s->is_same)
-		ret = is_durable ? fm_sink_sync(s, &ours) : fm_sink_may_go_on(s, &ours);
+	if (ret == 0)
+		ret = sync_all(s, is_durable, &ours);
 	fm_sink_end(&f.call);
 	fm_sink_end(&f.first);
 	note_lost(s);

@@ -239,7 +239,7 @@ int fm_sink_build(struct fm_sink *s, struct fm_err *err)
 	return ret;
 }
 
-int fm_sink_settle_look(struct fm_sink *s, struct fm_err *err)
+int fm_sink_settle_look(struct fm_sink *s, bool is_durable, struct fm_err *err)
 {
 	const struct fm_tree_count *n = &s->look.count;
 	uint64_t met, old;
@@ -250,7 +250,7 @@ int fm_sink_settle_look(struct fm_sink *s, struct fm_err *err)
 	pthread_mutex_lock(&s->look.lock);	/* other threads added, whose calls are over */
 	met = n->files + n->dirs + n->links + n->hard_links;
 	pthread_mutex_unlock(&s->look.lock);
-	ret = fm_sink_count_old(s, &old, err);
+	ret = fm_sink_count_old(s, is_durable, &old, err);
 	if (ret < 0 && (s->is_merging || ret == -ECANCELED))
 		return ret;
 	if (ret < 0 || (!s->is_merging && old != met)) {	/* something goes */

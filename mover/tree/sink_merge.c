@@ -150,17 +150,37 @@ int fm_sink_survey(struct fm_sink *s, struct fm_err *err)
 	return ret;
 }
 
-static int count_met(struct fm_merge *w, const struct fm_scan_met *met)
+/*
+ * Where nothing is replaced another file system may stay mounted in the old version: the sync of
+ * that one's leaves it out.
+ */
+static int sync_mounted(struct fm_merge *w, const struct fm_scan_met *met)
 {
-	(void)met;
-	w->met++;
-	return 0;
+	struct fm_sink *s = w->call->s;
+	struct stat root, st;
+	int ret = fm_tsys_fstat(w->old, &root);
+
+	if (ret == 0)
+		ret = fm_tsys_fstat(met->dir->fd, &st);
+	if (ret < 0)
+		return fm_sink_fail(s, ret, "look at", NULL, 0, w->call->err);
+	if (st.st_dev == root.st_dev || st.st_dev == w->synced)
+		return 0;
+	w->synced = st.st_dev;
+	return fm_sink_note_sync(s, fm_tsys_syncfs(met->dir->fd),
+				 "sync the file system mounted below", w->call->err);
 }
 
-int fm_sink_count_old(struct fm_sink *s, uint64_t *names, struct fm_err *err)
+static int count_met(struct fm_merge *w, const struct fm_scan_met *met)
+{
+	w->met++;
+	return w->is_durable && met->name_len == 0 ? sync_mounted(w, met) : 0;
+}
+
+int fm_sink_count_old(struct fm_sink *s, bool is_durable, uint64_t *names, struct fm_err *err)
 {
 	struct fm_sink_call call;
-	struct fm_merge w = { .call = &call, .old = s->old };
+	struct fm_merge w = { .call = &call, .old = s->old, .is_durable = is_durable };
 	int ret;
 
 	fm_sink_begin(&call, s, err);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "mover/tree/scan.h"
 #include "mover/tree/sink.h"
@@ -25,6 +26,8 @@ struct fm_merge {
 	bool has_mount;		/* something is mounted in it: that is neither kept nor removed */
 	bool has_saved;		/* a file that was taken over was saved again meanwhile */
 	uint64_t met;		/* names, of a walk that only counts */
+	bool is_durable;	/* that walk syncs what is mounted in it */
+	dev_t synced;		/* the last of that */
 	uint64_t carried;
 	uint64_t since_ns;	/* what changed since is looked for */
 };

@@ -9,7 +9,8 @@
  * around it was replaced by a new version of that meanwhile: the tree gets its name where its path
  * leads now. No EXCHANGE there:      the old version is renamed away, then the new one in. Between
  * the two nobody finds anything under the name: a note says so. The fsync fails:        undone, and
- * nothing is kept. Nothing differs:        an update publishes nothing; what is there stays.
+ * nothing is kept. Nothing differs:        an update publishes nothing; what is there stays, and its
+ * name is synced.
  */
 #include <assert.h>
 #include <errno.h>
@@ -423,9 +424,10 @@ static void merge_late(struct place *p, bool is_durable)
 
 /*
  * The new version is the same as the old one, so nothing is published. -ESTALE: the name now leads
- * to another directory than the one that was compared.
+ * to another directory than the one that was compared. Whoever gave it that name may not have synced
+ * it.
  */
-static int leave_same(struct place *p, struct fm_err *err)
+static int leave_same(struct place *p, bool is_durable, struct fm_err *err)
 {
 	struct fm_sink *s = p->s;
 	struct fm_path_shown shown;
@@ -445,7 +447,10 @@ static int leave_same(struct place *p, struct fm_err *err)
 		return fm_err_set(err, -ESTALE,
 				  "\"%s\": was replaced meanwhile by somebody else; run it again",
 				  fm_path_show(s->opts.path, &shown));
-	return ret < 0 ? fm_sink_fail(s, ret, "look at", NULL, 0, err) : 0;
+	if (ret < 0)
+		return fm_sink_fail(s, ret, "look at", NULL, 0, err);
+	return fm_sink_note_sync(s, is_durable ? fm_tsys_fsync(p->dir) : 0, "sync the directory of",
+				 err);
 }
 
 /* The tree has its final name: takes over late changes, and puts the old version away. */
@@ -475,7 +480,8 @@ int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 
 	assert(s->state == FM_SINK_OPEN && (s->is_moved || s->is_same));
 	if (ret == 0)
-		ret = s->is_same ? leave_same(&p, err) : place_where_it_leads(&p, is_durable, err);
+		ret = s->is_same ? leave_same(&p, is_durable, err)
+				 : place_where_it_leads(&p, is_durable, err);
 	if (ret == 0 && !s->is_same)
 		clear_up(&p, is_durable);
 	if (ret == 0) {

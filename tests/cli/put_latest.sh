@@ -37,6 +37,19 @@ leads "$(store 3)/last" both
 ok fmove put -r --update --latest last tree n2:s/runs/2
 leads "$s/runs/last" 2
 
+# What is the same may have been put without a sync: a file comes again, a directory is synced.
+ok fmove put --durability memory small n2:s/same/1
+ok fmove put -r --update --json small n2:s/same/1
+[[ $(<out) == *'"durable":false'*'"reused_files":1'* ]] || bad "the same file: $(cat out)"
+ok fmove put -r --update --latest last --json small n2:s/same/1
+[[ $(<out) == *'"durable":true'* ]] || bad "the link leads to what may not be on the disk: $(cat out)"
+leads "$s/same/last" 1
+same small "$s/same/1"
+ok fmove put -r --durability memory tree n2:s/same/2
+ok fmove put -r --update --latest last --json tree n2:s/same/2
+[[ $(<out) == *'"durable":true'*'"reused_files":1'* ]] || bad "the same directory: $(cat out)"
+leads "$s/same/last" 2
+
 # ---- refused: before anything is sent, or a name that is no link, behind it
 
 no 2 'beside PATH' fmove put --latest a/b small n2:s/x

@@ -12,6 +12,7 @@
 
 #include "mover/base/fault.h"
 #include "mover/tree/wanted.h"
+#include "tests/unit/may_mount.h"
 #include "tests/unit/sink_scene.h"
 
 #define POINTS_MAX 600
@@ -335,6 +336,108 @@ static void test_broken_sync(void)
 	t->ops->close(t);
 	/* it covered all that there was, so nothing is kept */
 	CU_ASSERT_EQUAL(names_in(dir, ""), 0);
+	scene_end();
+}
+
+/* ---- an update that changes nothing says of what is there that it is on the disk ---- */
+
+struct syncs {
+	unsigned of_file_systems, of_directories;
+};
+
+static void count_sync(void *ctx, const char *name)
+{
+	struct syncs *n = ctx;
+
+	n->of_file_systems += strcmp(name, "tree.syncfs") == 0;
+	n->of_directories += strcmp(name, "tree.fsync") == 0;
+}
+
+/* A version is there, and the same is offered. is_made: the update finds that out only when it has
+ * made all of it anew, since not all is offered. */
+static void offer_same(bool is_durable, bool is_made)
+{
+	struct fm_tree_sink_opts opts = options();
+
+	opts.is_update = true;
+	opts.is_synced = is_durable;
+	MUST(sink_new(opts));
+	pack_begin(is_made ? 0 : FM_PACK_OFFER);
+	add_dir("", 0755);
+	add_dir("d", 0755);
+	OK(apply());
+	pack_begin(FM_PACK_OFFER);
+	add_offer("f", 1, 5000);
+	add_offer("d/g", 1, 300);
+	OK(apply());
+	CU_ASSERT_FALSE(is_needed(0) || is_needed(1));
+}
+
+static struct syncs syncs_of_same(bool is_durable, bool is_made)
+{
+	struct syncs n = { 0 };
+
+	offer_same(is_durable, is_made);
+	fm_fault_watch(count_sync, &n);
+	OK(t->ops->prepare(t, is_durable, &err));
+	OK(t->ops->publish(t, is_durable, &err));
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(counts().reused_files == 2 && counts().replaced == 0);
+	t->ops->close(t);
+	return n;
+}
+
+static void same_fails_to_sync(const char *point, bool is_made)
+{
+	offer_same(true, is_made);
+	fm_fault_arm(point, 1);
+	CU_ASSERT_EQUAL_FATAL(finish(), -EIO);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(t->ops->publish(t, true, &err), -EIO);
+	t->ops->keep(t);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(is_version("tree", 1));
+	CU_ASSERT_EQUAL(names_in(dir, ""), 1);
+}
+
+/*
+ * Goal:   who put it may not have synced it, so the update does, and its name; one that fails is
+ *         an error, and what is there stays. Without durability nothing is synced.
+ * Method: count the calls, then fail each.
+ */
+static void test_same_is_synced(void)
+{
+	for (int is_made = 0; is_made <= 1; is_made++) {
+		struct syncs n;
+
+		scene_begin(IN_MEMORY);
+		put_version(options(), 1);
+		n = syncs_of_same(false, is_made);
+		CU_ASSERT_TRUE(n.of_file_systems == 0 && n.of_directories == 0);
+		n = syncs_of_same(true, is_made);
+		CU_ASSERT_TRUE(n.of_file_systems == 1 && n.of_directories == 1);
+		same_fails_to_sync("tree.syncfs", is_made);
+		same_fails_to_sync("tree.fsync", is_made);
+		scene_end();
+	}
+}
+
+/* Goal: what is mounted in it stays there where nothing differs, and has a sync of its own. */
+static void test_mounted_is_synced(void)
+{
+	struct syncs n;
+
+	if (!may_mount())
+		return;
+	scene_begin(IN_MEMORY);
+	put_version(options(), 1);
+	OK(mkdir(at("tree/mounted"), 0755));
+	OK(mount("tmpfs", at("tree/mounted"), "tmpfs", 0, "size=1m"));
+	OK(mkdir(at("tree/mounted/below"), 0755));
+	n = syncs_of_same(true, false);
+	CU_ASSERT_EQUAL(n.of_file_systems, 2);
+	OK(umount(at("tree/mounted")));
 	scene_end();
 }
 
@@ -807,6 +910,7 @@ static const struct fm_test tests[] = {
 	{"a link that leads to what is too long is told as that", test_long_target},
 	{"a failing sync of the directory undoes the publication", test_undo},
 	{"nothing is published after a failed sync", test_broken_sync},
+	{"an update that changes nothing syncs what is there", test_same_is_synced},
 	{"what appears in the version that is replaced is not lost", test_late},
 	{"what is saved while a version gets its name is there, not what was before", test_saved},
 	{"the version that was replaced is not taken for a partial tree", test_replaced_and_died},
@@ -816,6 +920,8 @@ static const struct fm_test tests[] = {
 	{"where names cannot be exchanged", test_no_exchange},
 	{"and who dies on the way leaves both versions", test_dies_between},
 	{"all of that is said", test_notes},
+	/* the last one: it leaves the process in a mount namespace of its own */
+	{"and what is mounted in it", test_mounted_is_synced},
 };
 
 int main(void)
