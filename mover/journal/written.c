@@ -12,6 +12,10 @@
  * was looked at takes further stores without a trace. Times move in ticks of some milliseconds
  * (kernels from 6.13 on do better): a ctime that is the present tick's says nothing of what comes
  * later in it.
+ *
+ * One long write(2) moves them once, at its beginning, and goes on for seconds in a file that looks
+ * as if nobody wrote to it. It holds the inode's lock meanwhile, which reads of tmpfs and through
+ * the page cache do not take, and a search for data does: so that is what waits for it.
  */
 #include "mover/journal/written.h"
 
@@ -74,6 +78,19 @@ static int write_back(int fd)
 	return FM_FAULT("written.sync") ? -EIO : fm_call_write_back(fd, 0, 0, all);
 }
 
+/*
+ * Waits for a write(2) that is under way. The search begins within the file, since one behind its
+ * end is answered without the lock by btrfs, and ends at once wherever data is. What cannot be
+ * searched has no such lock.
+ */
+static void wait_for_write(int fd, const struct stat *st)
+{
+	off_t was = lseek(fd, 0, SEEK_CUR);
+
+	if (was >= 0 && lseek(fd, st->st_size > 0 ? st->st_size - 1 : 0, SEEK_DATA) >= 0)
+		(void)lseek(fd, was, SEEK_SET);
+}
+
 int fm_look_before_read(int fd, uint64_t cached_max, struct stat *out)
 {
 	struct stat before;
@@ -86,6 +103,7 @@ int fm_look_before_read(int fd, uint64_t cached_max, struct stat *out)
 		before = *out;
 		if (!was_past)
 			(void)usleep(LOOK_PAUSE_US);
+		wait_for_write(fd, out);
 		ret = (uint64_t)out->st_size <= cached_max ? write_back(fd) : 0;
 		if (ret == 0)
 			ret = look(fd, out);

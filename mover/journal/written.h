@@ -18,9 +18,11 @@ struct stat;
  * Look at fd's file before it is read. From then on whatever is written to it moves its ctime: what
  * was stored through a mapping until now is written back, which makes the next store a fault that
  * the file system notes (of up to cached_max bytes; a direct read does that by itself, for what it
- * reads); and a ctime is not taken that a write in the same tick of the clock would leave as it is.
+ * reads); a ctime is not taken that a write in the same tick of the clock would leave as it is; and
+ * a write(2) that is under way is waited for, where the file system has a lock for that. fd's
+ * position is moved meanwhile, and put back.
  * 0; -ESTALE: it is being written to, again and again; or an error of fstat(2) or
- * sync_file_range(2). Any thread; waits for the disk, and up to two ticks.
+ * sync_file_range(2). Any thread; waits for the disk, for others' writes, and up to two ticks.
  */
 int fm_look_before_read(int fd, uint64_t cached_max, struct stat *out);
 

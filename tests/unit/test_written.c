@@ -5,8 +5,10 @@
  * test_written - a file that somebody stores to through a mapping while it is read is told from one
  * that stays as it is.
  */
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <time.h>
 
@@ -141,6 +143,74 @@ static void test_same_tick(void)
 		unmap(&m);
 	}
 }
+
+/* ---- one long write ---- */
+
+#define LONG_PART (1u << 20)
+#define LONG_PARTS 192u
+#define LONG_BYTES ((size_t)LONG_PARTS * LONG_PART)
+
+static char long_part[LONG_PART];
+
+/* The whole file anew, by one call. */
+static void *write_long(void *arg)
+{
+	struct iovec parts[LONG_PARTS];
+	const int *fd = arg;
+
+	for (unsigned i = 0; i < LONG_PARTS; i++)
+		parts[i] = (struct iovec){ .iov_base = long_part, .iov_len = LONG_PART };
+	CU_ASSERT_EQUAL(pwritev(*fd, parts, LONG_PARTS, 0), LONG_BYTES);
+	return NULL;
+}
+
+static bool has_same_mtime(int fd, const struct stat *as)
+{
+	struct stat now;
+
+	CU_ASSERT_EQUAL(fstat(fd, &now), 0);
+	return now.st_mtim.tv_sec == as->st_mtim.tv_sec &&
+	       now.st_mtim.tv_nsec == as->st_mtim.tv_nsec;
+}
+
+/*
+ * A write moved the times when it began. What is read after the look is the whole of it, whether it
+ * had ended before or was waited for; the position of the descriptor stays.
+ */
+static void try_long_write(const char *name)
+{
+	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	struct stat st;
+	pthread_t writer;
+	char last = 0;
+
+	CU_ASSERT_FATAL(fd >= 0);
+	memset(long_part, 'a', sizeof(long_part));
+	(void)write_long(&fd);
+	memset(long_part, 'b', sizeof(long_part));
+	CU_ASSERT_EQUAL(fm_look_before_read(fd, 0, &st), 0);
+	CU_ASSERT_EQUAL(lseek(fd, 7, SEEK_SET), 7);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&writer, NULL, write_long, &fd), 0);
+	while (has_same_mtime(fd, &st))
+		;
+	CU_ASSERT_EQUAL(fm_look_before_read(fd, 0, &st), 0);
+	CU_ASSERT_EQUAL(pread(fd, &last, 1, (off_t)LONG_BYTES - 1), 1);
+	CU_ASSERT_EQUAL(last, 'b');
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_CUR), 7);
+	pthread_join(writer, NULL);
+	close(fd);
+	(void)unlink(name);
+}
+
+static void test_a_write_under_way_is_waited_for(void)
+{
+	char in_memory[64];
+
+	(void)snprintf(in_memory, sizeof(in_memory), IN_MEMORY "/fm-written-%d", (int)getpid());
+	try_long_write(path);
+	try_long_write(in_memory);
+}
+
 /* What was written before the clock was set back has times to come: no tick of theirs is waited
  * for. */
 static void test_clock_set_back(void)
@@ -205,6 +275,7 @@ static const struct fm_test tests[] = {
 	{ "a store to a file that is read through the page cache is seen", test_buffered_source },
 	{ "a store to what was read without the page cache is seen", test_direct_source },
 	{ "a write in the tick of the one before it is seen", test_same_tick },
+	{ "a write that is under way is waited for", test_a_write_under_way_is_waited_for },
 	{ "a clock that was set back costs nothing", test_clock_set_back },
 	{ "errors are told", test_errors },
 	{ "nothing is left", test_clean_up },
