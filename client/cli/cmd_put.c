@@ -300,15 +300,76 @@ static int dest_resolve(struct fm_transfer *t, struct fm_name *dest, struct fm_e
 	return 0;
 }
 
+/* The name that a source would have in a directory: a part of its own text, not terminated. */
+struct own_name {
+	const char *src;
+	const char *at;
+	size_t len;
+};
+
+static struct own_name own_name_of(const char *src)
+{
+	struct own_name n = {.src = src, .len = strlen(src)};
+
+	while (n.len > 1 && src[n.len - 1] == '/')
+		n.len--;
+	n.at = src + n.len;
+	while (n.at > src && n.at[-1] != '/')
+		n.at--;
+	n.len -= (size_t)(n.at - src);
+	return n;
+}
+
+static int by_own_name(const void *a, const void *b)
+{
+	const struct own_name *x = a, *y = b;
+	int ret = memcmp(x->at, y->at, x->len < y->len ? x->len : y->len);
+
+	return ret != 0 ? ret : (x->len > y->len) - (x->len < y->len);
+}
+
+/* Those without a name of their own are refused one by one. */
+static bool has_own_name(const struct own_name *n)
+{
+	return n->len > 0 && n->at[n->len - 1] != '/' && !(n->len == 1 && strchr("-.", n->at[0])) &&
+	       !(n->len == 2 && memcmp(n->at, "..", 2) == 0);
+}
+
+/*
+ * Refuses two sources that would have one name in the directory: the later would replace the
+ * earlier, or be refused when that is there already.
+ */
+static int check_twins(const struct fm_args *args, int sources, struct fm_err *err)
+{
+	struct own_name *names = calloc((size_t)sources, sizeof(*names));
+	int ret = 0;
+
+	if (!names)
+		return fm_err_set(err, -ENOMEM, "no memory for %d names", sources);
+	for (int i = 0; i < sources; i++)
+		names[i] = own_name_of(args->operands[i]);
+	qsort(names, (size_t)sources, sizeof(*names), by_own_name);
+	for (int i = 1; i < sources && ret == 0; i++)
+		if (has_own_name(&names[i]) && by_own_name(&names[i - 1], &names[i]) == 0)
+			ret = fm_err_set(err, -EEXIST,
+					 "%.200s and %.200s would both become \"%.*s\" in that "
+					 "directory: put them one by one",
+					 names[i - 1].src, names[i].src,
+					 names[i].len < 100 ? (int)names[i].len : 100, names[i].at);
+	free(names);
+	return ret;
+}
+
 /* Reports once, with the first source, an error that keeps all of them from being sent. */
-static void put_none(struct fm_transfer *t, struct fm_args *args, const struct fm_err *err)
+static void put_none(struct fm_transfer *t, struct fm_args *args, int dests,
+		     const struct fm_err *err)
 {
 	struct fm_outcome one = { .source = args->operands[0],
 				  .target = args->operands[args->count - 1],
 				  .err = *err };
 
 	fm_outcomes_add(&t->outcomes, &one);
-	t->outcomes.failed += (unsigned)(args->count - 2);
+	t->outcomes.failed += (unsigned)((args->count - dests) * dests - 1);
 }
 
 static void put_all(struct fm_transfer *t, struct fm_args *args, const struct fm_name *dest)
@@ -490,6 +551,24 @@ static int put_to_several(struct fm_transfer *t, struct fm_args *args, unsigned 
 
 /* ---- all of it ---- */
 
+static int put_to_one(struct fm_transfer *t, struct fm_args *args, struct fm_name *dest,
+		      struct fm_err *err)
+{
+	int ret = dest_resolve(t, dest, err);
+
+	if (ret == 0 && t->outcomes.is_many && !dest->is_dir)
+		return fm_usage(args,
+				"several sources go into a directory: \"%s\" is none; end it with "
+				"/ to make it one",
+				args->operands[args->count - 1]);
+	fm_outcomes_begin(&t->outcomes);
+	if (ret == 0)
+		put_all(t, args, dest);
+	else
+		put_none(t, args, 1, err);
+	return fm_outcomes_end(&t->outcomes);
+}
+
 static int put(struct fm_transfer *t, struct fm_args *args, struct fm_name *dest)
 {
 	struct fm_err err;
@@ -504,27 +583,19 @@ static int put(struct fm_transfer *t, struct fm_args *args, struct fm_name *dest
 				      "one at a time, or a directory (-r)",
 				args->count - dests);
 	}
-	if (dests > 1) {
-		ret = put_to_several(t, args, (unsigned)dests);
-		fm_transfer_close(t);
-		return ret;
-	}
 	if (ret > 0)
-		ret = dest_resolve(t, dest, &err);
-	if (ret == 0 && t->outcomes.is_many && !dest->is_dir) {
-		fm_transfer_close(t);
-		return fm_usage(args,
-				"several sources go into a directory: \"%s\" is none; end it with "
-				"/ to make it one",
-				args->operands[args->count - 1]);
+		ret = check_twins(args, args->count - dests, &err);
+	if (ret < 0) {
+		fm_outcomes_begin(&t->outcomes);
+		put_none(t, args, dests > 0 ? dests : 1, &err);
+		ret = fm_outcomes_end(&t->outcomes);
+	} else if (dests > 1) {
+		ret = put_to_several(t, args, (unsigned)dests);
+	} else {
+		ret = put_to_one(t, args, dest, &err);
 	}
-	fm_outcomes_begin(&t->outcomes);
-	if (ret == 0)
-		put_all(t, args, dest);
-	else
-		put_none(t, args, &err);
 	fm_transfer_close(t);
-	return fm_outcomes_end(&t->outcomes);
+	return ret;
 }
 
 static int no_destination(const struct fm_args *args, const struct fm_err *err)

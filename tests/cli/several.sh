@@ -45,6 +45,23 @@ same f "$(store 3)/own"
 ok fmove put g n1:s/own n2:s/dir2/ n3:s/dir2/
 same f "$(store 3)/dir2/own"
 no 2 'several sources|none' fmove put g n1:s/own n2:s/dir2/own
+
+# Two sources of one name: the later would replace the earlier.
+mkdir -p one two
+cp g one/g
+cp f two/g
+for to in n2:s/twins/ 'n2:s/twins/ n3:s/twins/' '--detach n2:s/twins/ n3:s/twins/'; do
+	# shellcheck disable=SC2086
+	no 6 'one/g and .*two/g would both become "g" in that directory' fmove put -f one/g two/g $to
+	nobody twins
+done
+no 6 'would both become "g"' fmove put -f n1:s/own one/g ./two//g n2:s/twins/
+no 6 'would both become "two"' fmove put -r one/../two/ two// n2:s/twins/
+fmove put -r . ./. n2:s/twins/ 2>err && bad "names of no source went somewhere"
+[ "$(grep -c 'has no name of its own' err)" -eq 2 ] || bad "two sources without a name: $(cat err)"
+ok fmove put one/g f n2:s/no_twins/
+same f "$(store 2)/no_twins/f"
+
 ok fmove put -f --verify readback --durability memory g n2:s/a/x n3:s/b/f
 same g "$(store 2)/a/x"
 same g "$(store 3)/b/f"
