@@ -199,7 +199,7 @@ struct farewell {
 	const char *point, *device, *release_as;
 	const struct fm_json *rdev;
 	dev_t dev;			/* of what is mounted */
-	int force, lazy, sync, shutdown, read_write_device;
+	int force, lazy, sync, keep_unsynced, shutdown, read_write_device;
 };
 
 /* Whether something is mounted at the point, of the device that is asked for, if any is. */
@@ -241,20 +241,32 @@ static int shut_down(const struct farewell *f, struct fm_json *answer, struct fm
 		     : fm_helper_put(answer, "shut_down", fm_json_of_bool(true), err);
 }
 
+/* Writes out what is dirty of the file system that has this directory; the descriptor is closed. It
+ * tells also what could not be written before it was opened, unless somebody was told already. */
+static int sync_and_close(int dir)
+{
+	int error = dir < 0 || syncfs(dir) < 0 ? -errno : 0;
+
+	if (dir >= 0)
+		close(dir);
+	return error;
+}
+
+static int put_sync_error(int error, struct fm_json *answer, struct fm_err *err)
+{
+	return error ? fm_helper_put(answer, "sync_error", fm_json_of_text(fm_err_name(error)), err)
+		     : 0;
+}
+
+#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
 /*
  * Writes out what is dirty. An error is reported, and does not stop the unmount, which a person
  * asked for.
  */
 static int sync_point(const char *point, struct fm_json *answer, struct fm_err *err)
 {
-	int error = 0, fd = open(point, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0 || syncfs(fd) < 0)
-		error = -errno;
-	if (fd >= 0)
-		close(fd);
-	return error ? fm_helper_put(answer, "sync_error", fm_json_of_text(fm_err_name(error)), err)
-		     : 0;
+	return put_sync_error(sync_and_close(open(point, DIRECTORY)), answer, err);
 }
 
 /*
@@ -285,17 +297,13 @@ static int unmount_by_unit(const char *point, struct fm_err *err)
 	return ret;
 }
 
-static int unmount(const struct farewell *f, struct fm_json *answer, struct fm_err *err)
+/* What is mounted there now is looked at once more: what came before may have taken minutes. */
+static int unmount_point(struct farewell *f, struct fm_err *err)
 {
-	int ret = f->shutdown ? shut_down(f, answer, err) :
-		  f->sync     ? sync_point(f->point, answer, err) :
-				0;
+	bool is_mounted = false;
+	int ret = find_asked(f, &is_mounted, err);
 
-	if (ret == 0 && !f->force && !f->lazy)
-		ret = unmount_by_unit(f->point, err);
-	else if (ret == 0)
-		ret = 1;
-	if (ret <= 0)
+	if (ret < 0 || !is_mounted)
 		return ret;
 	if (umount2(f->point,
 		    UMOUNT_NOFOLLOW | (f->force ? MNT_FORCE : 0) | (f->lazy ? MNT_DETACH : 0)) == 0)
@@ -306,6 +314,68 @@ static int unmount(const struct farewell *f, struct fm_json *answer, struct fm_e
 	return fm_err_sys(err, -errno, "unmount %s", f->point);
 }
 
+static int unmount(struct farewell *f, struct fm_json *answer, struct fm_err *err)
+{
+	int ret = f->shutdown			 ? shut_down(f, answer, err) :
+		  f->sync && !f->keep_unsynced	 ? sync_point(f->point, answer, err) :
+						   0;
+
+	if (ret == 0 && !f->force && !f->lazy)
+		ret = unmount_by_unit(f->point, err);
+	else if (ret == 0)
+		ret = 1;
+	return ret == 1 ? unmount_point(f, err) : ret;
+}
+
+/*
+ * A directory in a mount of the same file system that is in no tree: it keeps the file system, not
+ * what is mounted at the point, which can be unmounted meanwhile.
+ */
+static int open_beside(const struct farewell *f)
+{
+	int tree = open_tree(AT_FDCWD, f->point,
+			     OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	int dir = tree < 0 ? -errno : openat(tree, ".", DIRECTORY);
+	struct stat st;
+
+	dir = dir < 0 && tree >= 0 ? -errno : dir;
+	if (tree >= 0)
+		close(tree);
+	if (dir >= 0 && (fstat(dir, &st) < 0 || st.st_dev != f->dev)) {
+		close(dir);
+		return -ESTALE;
+	}
+	return dir;
+}
+
+static int sync_beside(int beside)
+{
+	return beside < 0 ? beside : sync_and_close(openat(beside, ".", DIRECTORY));
+}
+
+/*
+ * Unmounts only what could be written out. An unmount writes what is dirty and tells nobody of an
+ * error, after which the file system may look clean. So all is written first; and once more when
+ * nobody can write any more, since the services that a unit stops may have written.
+ */
+static int unmount_written(struct farewell *f, struct fm_json *answer, struct fm_err *err)
+{
+	int ret, beside = open_beside(f), error = sync_beside(beside);
+
+	ret = put_sync_error(error, answer, err);
+	if (ret == 0 && error)
+		ret = fm_err_set(err, error,
+				 "%s is left mounted, since not all of it could be written: %s",
+				 f->point, fm_err_name(error));
+	if (ret == 0)
+		ret = unmount(f, answer, err);
+	if (ret == 0)
+		ret = put_sync_error(sync_beside(beside), answer, err);
+	if (beside >= 0)
+		close(beside);
+	return ret;
+}
+
 int fm_helper_unmount(struct fm_json *request, struct fm_json *answer, struct fm_err *err)
 {
 	struct farewell f = { 0 };
@@ -313,11 +383,11 @@ int fm_helper_unmount(struct fm_json *request, struct fm_json *answer, struct fm
 	bool is_mounted = false;
 	int ret;
 
-	ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s, s?b, s?b, s?b, s?b, s?b, s?s}",
+	ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s, s?b, s?b, s?b, s?b, s?b, s?b, s?s}",
 			       "point", &f.point, "rdev", &f.rdev, "device", &f.device, "force",
-			       &f.force, "lazy", &f.lazy, "sync", &f.sync, "shutdown", &f.shutdown,
-			       "read_write_device", &f.read_write_device, "release_as",
-			       &f.release_as);
+			       &f.force, "lazy", &f.lazy, "sync", &f.sync, "keep_unsynced",
+			       &f.keep_unsynced, "shutdown", &f.shutdown, "read_write_device",
+			       &f.read_write_device, "release_as", &f.release_as);
 	if (ret == 0 && (f.read_write_device || f.release_as) && (!f.device || !f.rdev))
 		ret = fm_err_set(err, -EINVAL,
 				 "which device is to be made writable or released is not said");
@@ -326,7 +396,8 @@ int fm_helper_unmount(struct fm_json *request, struct fm_json *answer, struct fm
 	if (ret == 0)
 		ret = find_asked(&f, &is_mounted, err);
 	if (ret == 0 && is_mounted)
-		ret = unmount(&f, answer, err);
+		ret = f.sync && f.keep_unsynced ? unmount_written(&f, answer, err)
+						: unmount(&f, answer, err);
 	if (ret == 0 && f.release_as &&
 	    fm_helper_target_release(f.device, f.rdev, f.release_as, &why) < 0)
 		ret = fm_helper_put(answer, "still_reserved", fm_json_of_text(why.text), err);

@@ -7,10 +7,12 @@
  *         longer.
  * Method: ext4 on a loop device, in a mount namespace of our own: unmounted, unmounted lazily with
  * a file open, and mounted in another mount namespace only. fm_mounts_read() shows that the table
- * says nothing of it.
+ * says nothing of it. What cannot be written: an image in a tmpfs that is full. This program's
+ * syncfs() comes before the C library's, so that a test can do something at that moment.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/loop.h>
 #include <sched.h>
 #include <stdio.h>
@@ -19,6 +21,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,14 +29,24 @@
 #include "mover/base/err.h"
 #include "nvmetcp/helper_calls.h"
 #include "nvmetcp/mounts.h"
+#include "nvmetcp/superblock.h"
 #include "tests/fm_test.h"
 #include "tests/unit/may_mount.h"
 
 #define FREE_S 20			/* for the kernel to let go of what nobody has any more */
+#define LOST (1 << 16)
 
 static char dir[64], point[80], device[64];
 static int image = -1, loop = -1;
 static dev_t dev;
+static int (*at_sync)(void);		/* NULL, or 0: as ever; -1: errno is the answer */
+static unsigned syncs;
+
+int syncfs(int fd)
+{
+	syncs++;
+	return at_sync && at_sync() < 0 ? -1 : (int)syscall(SYS_syncfs, fd);
+}
 
 /* The call's answer for a device by this name and number. */
 static int unused(const char *path, dev_t number)
@@ -239,6 +252,186 @@ static void test_shut_down(void)
 	becomes_free();
 }
 
+/* ---- unmounted only if all is written ---- */
+
+static struct fm_json *written(void)
+{
+	return fm_json_pack("{s:[i, i], s:b, s:b}", "rdev", (int)major(dev), (int)minor(dev),
+			    "sync", 1, "keep_unsynced", 1);
+}
+
+static void write_file(size_t len)
+{
+	char *bytes = calloc(1, len);
+	int fd = open_file(O_RDWR | O_CREAT);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
+	memset(bytes, 'x', len);
+	CU_ASSERT_EQUAL(write(fd, bytes, len), (ssize_t)len);
+	close(fd);
+	free(bytes);
+}
+
+static void test_written(void)
+{
+	struct fm_json *answer;
+	int fd;
+
+	mount_it(0);
+	write_file(1 << 16);
+	fd = open_file(O_RDONLY);
+	syncs = 0;
+	CU_ASSERT_EQUAL(unmount_with(point, written(), &answer), -EBUSY);
+	CU_ASSERT_EQUAL(syncs, 1);
+	fm_json_free(answer);
+	close(fd);
+	CU_ASSERT_TRUE(is_in_table());
+	syncs = 0;
+	CU_ASSERT_EQUAL(unmount_with(point, written(), &answer), 0);
+	CU_ASSERT_EQUAL(syncs, 2);
+	CU_ASSERT_EQUAL(fm_json_member_count(answer), 0);
+	fm_json_free(answer);
+	CU_ASSERT_FALSE(is_in_table());
+	becomes_free();
+}
+
+static int fail_second(void)
+{
+	errno = EIO;
+	return syncs == 2 ? -1 : 0;
+}
+
+/* A service that its unit has stopped has written still. */
+static void test_late_error(void)
+{
+	struct fm_json *answer;
+
+	mount_it(0);
+	syncs = 0;
+	at_sync = fail_second;
+	CU_ASSERT_EQUAL(unmount_with(point, written(), &answer), 0);
+	at_sync = NULL;
+	CU_ASSERT_STRING_EQUAL(fm_json_as_text(fm_json_get(answer, "sync_error")),
+			       "Input/output error");
+	fm_json_free(answer);
+	CU_ASSERT_FALSE(is_in_table());
+	becomes_free();
+}
+
+static int cover(void)
+{
+	return mount("none", point, "tmpfs", 0, NULL);
+}
+
+/* While much is written, something else is mounted there: that is left alone. */
+static void test_covered(void)
+{
+	struct fm_json *answer, *how = fm_json_pack("{s:[i, i], s:b, s:b}", "rdev", (int)major(dev),
+						    (int)minor(dev), "sync", 1, "lazy", 1);
+	struct stat st;
+
+	mount_it(0);
+	at_sync = cover;
+	CU_ASSERT_EQUAL(unmount_with(point, how, &answer), -ESTALE);
+	at_sync = NULL;
+	fm_json_free(answer);
+	CU_ASSERT_EQUAL_FATAL(stat(point, &st), 0);
+	CU_ASSERT_NOT_EQUAL(st.st_dev, dev);
+	CU_ASSERT_EQUAL(umount(point), 0);
+	CU_ASSERT_TRUE(is_in_table());
+	CU_ASSERT_EQUAL_FATAL(umount(point), 0);
+	becomes_free();
+}
+
+static bool make_loop(void);
+
+static bool is_clean(void)
+{
+	uint8_t bytes[FM_SUPERBLOCK_BYTES];
+	struct fm_superblock sb;
+
+	CU_ASSERT_EQUAL_FATAL(pread(image, bytes, sizeof(bytes), 0), (ssize_t)sizeof(bytes));
+	CU_ASSERT_EQUAL(fm_superblock_parse(bytes, sizeof(bytes), &sb), 0);
+	return sb.clean == FM_CLEAN && !sb.has_errors;
+}
+
+/* What there is room for in the tmpfs is the file system's own already. */
+static void fill(const char *path)
+{
+	static const char zeros[1 << 16];
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	ssize_t got;
+
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	do
+		got = write(fd, zeros, sizeof(zeros));
+	while (got > 0);
+	CU_ASSERT_EQUAL(errno, ENOSPC);
+	close(fd);
+}
+
+/*
+ * The image has no memory for what is in the file from now on: it can be written there no more. A
+ * loop device takes a write that is cut short for a whole one, so blocks are as large as pages.
+ */
+static void take_room(void)
+{
+	char path[96];
+	int block = 0, size = 0, fd = open_file(O_RDONLY);
+
+	CU_ASSERT_EQUAL(fsync(fd), 0);
+	CU_ASSERT_EQUAL_FATAL(ioctl(fd, FIBMAP, &block), 0);
+	CU_ASSERT_EQUAL_FATAL(ioctl(fd, FIGETBSZ, &size), 0);
+	CU_ASSERT_TRUE_FATAL(block > 0);
+	close(fd);
+	CU_ASSERT_EQUAL_FATAL(fallocate(image, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					(off_t)block * size, LOST), 0);
+	snprintf(path, sizeof(path), "%s/filler", dir);
+	fill(path);
+}
+
+/* Goal: that the kernel loses what was written is an error, and it stays mounted. Method: its
+ * unmount alone leaves a file system that looks clean. */
+static void test_lost(void)
+{
+	int image_before = image, loop_before = loop;
+	dev_t dev_before = dev;
+	char device_before[sizeof(device)], path[96], command[256];
+	struct fm_json *answer;
+
+	memcpy(device_before, device, sizeof(device));
+	CU_ASSERT_EQUAL_FATAL(mount("none", dir, "tmpfs", 0, "size=20m"), 0);
+	CU_ASSERT_EQUAL_FATAL(mkdir(point, 0700), 0);
+	snprintf(path, sizeof(path), "%s/image", dir);
+	image = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	CU_ASSERT_TRUE_FATAL(image >= 0 && ftruncate(image, 16 << 20) == 0);
+	snprintf(command, sizeof(command),
+		 "PATH=$PATH:/sbin:/usr/sbin mkfs.ext4 -q -F -b 4096 "
+		 "-E nodiscard %s >/dev/null 2>&1", path);
+	CU_ASSERT_EQUAL_FATAL(system(command), 0);
+	CU_ASSERT_EQUAL_FATAL(fallocate(image, 0, 0, 16 << 20), 0);
+	CU_ASSERT_TRUE_FATAL(make_loop());
+	mount_it(0);
+	write_file(LOST);
+	take_room();
+	write_file(LOST);
+	CU_ASSERT_TRUE(unmount_with(point, written(), &answer) < 0);
+	CU_ASSERT_TRUE(fm_json_as_text(fm_json_get(answer, "sync_error"))[0]);
+	fm_json_free(answer);
+	CU_ASSERT_TRUE(is_in_table());
+	write_file(LOST);
+	CU_ASSERT_EQUAL_FATAL(umount(point), 0);
+	CU_ASSERT_TRUE(is_clean());
+	(void)ioctl(loop, LOOP_CLR_FD);
+	close(loop);
+	close(image);
+	CU_ASSERT_EQUAL(umount(dir), 0);
+	image = image_before;
+	loop = loop_before;
+	dev = dev_before;
+	memcpy(device, device_before, sizeof(device));
+}
+
 /* What cannot do that says so, and is unmounted. */
 static void test_no_shutdown(void)
 {
@@ -334,6 +527,10 @@ static const struct fm_test tests[] = {
 	{ "gone, or by another name", test_gone },
 	{ "shut down, with a file open and more to be written", test_shut_down },
 	{ "shut down, where the file system cannot do that", test_no_shutdown },
+	{ "unmounted when all is written", test_written },
+	{ "written when nobody could write any more, with an error", test_late_error },
+	{ "something else is mounted there by then", test_covered },
+	{ "what cannot be written stays mounted", test_lost },
 };
 
 int main(void)
