@@ -32,7 +32,7 @@ int fm_helper_connect(struct fm_json *request, struct fm_json *answer, struct fm
 /*
  * "discover": as "connect", without a subsystem. Answers {"entries": [{"subsystem", "address",
  * "port", "family", "secure"}], "left_out", "cut"}. The discovery controller that it makes is
- * removed before it answers.
+ * removed before it answers; an error answers {"left"} if that went wrong.
  */
 int fm_helper_discover(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 

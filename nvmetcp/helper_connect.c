@@ -205,6 +205,8 @@ int fm_helper_discover(struct fm_json *request, struct fm_json *answer, struct f
 	close_ret = c.was_there ? 0
 				: fm_connection_close("", c.controller, o.subsystem,
 						      DISCOVERY_CLOSE_MS, &close_err);
+	if (close_ret < 0)
+		(void)fm_helper_put(answer, "left", fm_json_of_bool(true), NULL);
 	if (ret == 0 && close_ret < 0) {
 		*err = close_err;
 		ret = close_ret;

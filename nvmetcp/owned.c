@@ -24,13 +24,6 @@ bool fm_owned_is_same_address(const char *a, const char *b)
 	return strcmp(one, other) == 0;
 }
 
-static bool is_path(const struct fm_owned *o, const char *subsystem, const char *address,
-		    const char *port)
-{
-	return strcmp(o->path.subsystem, subsystem) == 0 && strcmp(o->path.port, port) == 0 &&
-	       fm_owned_is_same_address(o->path.address, address);
-}
-
 static void drop(struct fm_owned_list *list, unsigned i)
 {
 	list->entry[i] = list->entry[--list->count];
@@ -60,41 +53,55 @@ static bool set_path(struct fm_owned *o, const char *subsystem, const char *addr
 	       snprintf(p->port, sizeof(p->port), "%s", port) < (int)sizeof(p->port);
 }
 
-/* The entry of this path whose connect had not ended when it was written down. */
-static struct fm_owned *expected(struct fm_owned_list *list, const char *subsystem,
-				 const char *address, const char *port)
+/* The entry of a connect whose end is not known. */
+static struct fm_owned *expected(struct fm_owned_list *list, const struct fm_process *process)
 {
-	for (unsigned i = 0; i < list->count; i++)
-		if (list->entry[i].is_expected &&
-		    is_path(&list->entry[i], subsystem, address, port))
-			return &list->entry[i];
+	for (unsigned i = 0; i < list->count; i++) {
+		struct fm_owned *o = &list->entry[i];
+
+		if (o->is_expected && o->process.pid == process->pid &&
+		    o->process.start == process->start)
+			return o;
+	}
 	return NULL;
 }
 
 int fm_owned_expect(struct fm_owned_list *list, const char *subsystem, const char *address,
-		    const char *port, struct fm_err *err)
+		    const char *port, const struct fm_process *process, struct fm_err *err)
 {
-	struct fm_owned *o;
+	struct fm_owned *o = add(list);
 
-	if (expected(list, subsystem, address, port))
-		return 0;
-	o = add(list);
 	if (!o)
 		return fm_err_set(err, -ENOMEM, "no memory to remember a connection");
 	o->is_expected = true;
+	o->process = *process;
 	if (set_path(o, subsystem, address, port))
 		return 0;
 	list->count--;
 	return fm_err_set(err, -EINVAL, "the name of a subsystem or its address is too long");
 }
 
-void fm_owned_made(struct fm_owned_list *list, const char *subsystem, const char *address,
-		   const char *port, const char *controller, int cntlid)
+/* Another one may have taken it for its own, since it came to be at the same place. */
+static void take_back(struct fm_owned_list *list, const struct fm_owned *from, const char *name)
 {
-	struct fm_owned *o = expected(list, subsystem, address, port);
+	for (unsigned i = 0; i < list->count; i++) {
+		struct fm_owned *o = &list->entry[i];
+
+		if (o == from || !o->is_expected || strcmp(o->controller, name) != 0)
+			continue;
+		o->controller[0] = '\0';
+		o->id = 0;
+	}
+}
+
+void fm_owned_made(struct fm_owned_list *list, const struct fm_process *process,
+		   const char *controller, int cntlid)
+{
+	struct fm_owned *o = expected(list, process);
 
 	if (!o)
 		return;
+	take_back(list, o, controller);
 	/* It may have been seen, and named, before the helper process said so. */
 	if (strcmp(o->controller, controller) != 0)
 		o->id = 0;
@@ -103,13 +110,20 @@ void fm_owned_made(struct fm_owned_list *list, const char *subsystem, const char
 	o->is_expected = false;
 }
 
-void fm_owned_forget(struct fm_owned_list *list, const char *subsystem, const char *address,
-		     const char *port)
+void fm_owned_forget(struct fm_owned_list *list, const struct fm_process *process)
 {
-	struct fm_owned *o = expected(list, subsystem, address, port);
+	struct fm_owned *o = expected(list, process);
 
 	if (o)
 		drop(list, (unsigned)(o - list->entry));
+}
+
+void fm_owned_doubt(struct fm_owned_list *list, const struct fm_process *process)
+{
+	struct fm_owned *o = expected(list, process);
+
+	if (o)
+		o->is_doubtful = true;
 }
 
 /* ---- compared with what there is ---- */
@@ -166,6 +180,51 @@ static bool settle_expected(struct fm_owned_list *list, struct fm_owned *o,
 	return false;
 }
 
+/* What was taken for it is still there, but leads elsewhere, as is known by now. */
+static bool has_object(const struct fm_inventory *inv, const struct fm_owned *o)
+{
+	for (unsigned i = 0; i < inv->controller_count; i++)
+		if (strcmp(inv->controllers[i].name, o->controller) == 0)
+			return inv->controllers[i].id == o->id;
+	return false;
+}
+
+/* A controller that is known by its name: whether anything changed, or it has gone. */
+static bool settle_named(struct fm_owned_list *list, struct fm_owned *o,
+			 const struct fm_inventory *inv, const char *host_nqn)
+{
+	const struct fm_inv_controller *c = find_named(inv, o, host_nqn);
+	bool is_new = c && o->id != c->id;
+
+	if (is_new)
+		o->id = c->id;
+	if (c || inv->is_cut)
+		return is_new;
+	if (!o->is_expected) {
+		drop(list, (unsigned)(o - list->entry));
+		return true;
+	}
+	o->is_spent = o->is_spent || !has_object(inv, o);
+	o->controller[0] = '\0';
+	o->id = 0;
+	return true;
+}
+
+/* Its process had ended before this inventory was read: what it made is in it, or never comes. */
+static bool settle_over(struct fm_owned_list *list, struct fm_owned *o,
+			const struct fm_inventory *inv)
+{
+	if (!o->controller[0] && inv->is_cut)
+		return false;
+	if (o->controller[0]) {
+		o->is_expected = false;
+		o->is_guessed = true;
+	} else {
+		drop(list, (unsigned)(o - list->entry));
+	}
+	return true;
+}
+
 bool fm_owned_settle(struct fm_owned_list *list, const struct fm_inventory *inv,
 		     const char *host_nqn)
 {
@@ -173,25 +232,16 @@ bool fm_owned_settle(struct fm_owned_list *list, const struct fm_inventory *inv,
 
 	for (unsigned i = list->count; i-- > 0;) {
 		struct fm_owned *o = &list->entry[i];
-		const struct fm_inv_controller *c;
+		bool is_expected = o->is_expected;
 
-		if (!o->controller[0]) {
-			has_changed = settle_expected(list, o, inv, host_nqn) || has_changed;
+		if (o->controller[0])
+			has_changed = settle_named(list, o, inv, host_nqn) || has_changed;
+		if (!is_expected)	/* and it may be dropped by now */
 			continue;
-		}
-		c = find_named(inv, o, host_nqn);
-		if (!c && !inv->is_cut) {
-			/* In doubt still: what was seen was given up, and another try may be under
-			 * way. */
-			if (o->is_expected)
-				*o = (struct fm_owned){ .path = o->path, .is_expected = true };
-			else
-				drop(list, i);
-			has_changed = true;
-		} else if (c && o->id != c->id) {
-			o->id = c->id;
-			has_changed = true;
-		}
+		if (!o->controller[0] && !o->is_spent)
+			has_changed = settle_expected(list, o, inv, host_nqn) || has_changed;
+		if (o->is_over)
+			has_changed = settle_over(list, o, inv) || has_changed;
 	}
 	return has_changed;
 }
@@ -206,9 +256,11 @@ char *fm_owned_write(const struct fm_owned_list *list, const char *boot)
 	for (unsigned i = 0; i < list->count; i++) {
 		const struct fm_owned *o = &list->entry[i];
 		struct fm_json *one = fm_json_pack(
-			"{s:s, s:I, s:i, s:s, s:s, s:s}", "controller", o->controller, "id",
-			(long long)o->id, "cntlid", o->cntlid, "subsystem", o->path.subsystem,
-			"address", o->path.address, "port", o->path.port);
+			"{s:s, s:I, s:i, s:s, s:s, s:s, s:b, s:b, s:I, s:I}", "controller",
+			o->controller, "id", (long long)o->id, "cntlid", o->cntlid, "subsystem",
+			o->path.subsystem, "address", o->path.address, "port", o->path.port,
+			"expected", o->is_expected, "guessed", o->is_guessed, "pid",
+			(long long)o->process.pid, "start", (long long)o->process.start);
 
 		if (!one || fm_json_add(all, one) < 0) {
 			fm_json_free(all);
@@ -224,7 +276,9 @@ char *fm_owned_write(const struct fm_owned_list *list, const char *boot)
 static int read_one(struct fm_owned_list *list, const struct fm_json *from)
 {
 	const char *controller = "", *subsystem = "", *address = "", *port = "";
-	int64_t id = 0, cntlid = 0;
+	int64_t id = 0, cntlid = 0, pid = 0, start = 0;
+	bool is_expected = false, is_guessed = false;
+	/* Those that may be missing an earlier fmove-nvmed did not write. */
 	const struct fm_json_key keys[] = {
 		{ "controller", FM_JSON_TEXT, false, .text = &controller },
 		{ "id", FM_JSON_INTEGER, false, .integer = &id },
@@ -232,18 +286,25 @@ static int read_one(struct fm_owned_list *list, const struct fm_json *from)
 		{ "subsystem", FM_JSON_TEXT, false, .text = &subsystem },
 		{ "address", FM_JSON_TEXT, false, .text = &address },
 		{ "port", FM_JSON_TEXT, false, .text = &port },
+		{ "expected", FM_JSON_BOOL, true, .flag = &is_expected },
+		{ "guessed", FM_JSON_BOOL, true, .flag = &is_guessed },
+		{ "pid", FM_JSON_INTEGER, true, .integer = &pid },
+		{ "start", FM_JSON_INTEGER, true, .integer = &start },
 	};
 	struct fm_owned *o;
 
 	if (fm_json_read_keys(from, keys, sizeof(keys) / sizeof(keys[0]), NULL) < 0 ||
-	    cntlid < INT_MIN || cntlid > INT_MAX)
+	    cntlid < INT_MIN || cntlid > INT_MAX || pid < 0 || pid > INT32_MAX || start < 0)
 		return -EINVAL;
 	o = add(list);
 	if (!o)
 		return -ENOMEM;
 	o->id = (uint64_t)id;
 	o->cntlid = (int)cntlid;
-	o->is_expected = !controller[0];
+	o->is_expected = is_expected || !controller[0];
+	o->is_doubtful = o->is_expected;	/* who would have heard it is no more */
+	o->is_guessed = is_guessed;
+	o->process = (struct fm_process){ .pid = (pid_t)pid, .start = (uint64_t)start };
 	if (snprintf(o->controller, sizeof(o->controller), "%s", controller) >=
 	    (int)sizeof(o->controller))
 		return -EINVAL;

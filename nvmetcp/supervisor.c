@@ -175,8 +175,22 @@ static bool is_protection_asked(const struct fm_volume *vol)
 }
 
 /*
- * Finds a controller of somebody else that lacks what is configured (*lack). Controllers of
- * fmove-nvmed were connected as configured. NULL: every controller may be used.
+ * Of a controller that may be ours: ours has what can be seen. Of digests nothing can, and while it
+ * comes not all of the rest.
+ */
+static const char *lack_of_doubtful(const struct fm_volume *vol, const struct fm_inv_controller *c,
+				    const struct fm_inv_settings *is)
+{
+	struct fm_volume seen = *vol;
+
+	seen.has_header_digest = seen.has_data_digest = false;
+	return strcmp(c->state, "live") == 0 ? lack_of(&seen, is) : NULL;
+}
+
+/*
+ * Finds a controller of somebody else that lacks what is configured (*lack). Controllers that a
+ * helper of fmove-nvmed says it has made were connected as configured. NULL: every controller may
+ * be used.
  */
 static const struct fm_inv_controller *find_unfit(const struct fm_supervised *v, const char **lack)
 {
@@ -185,13 +199,15 @@ static const struct fm_inv_controller *find_unfit(const struct fm_supervised *v,
 	for (unsigned i = 0; is_protection_asked(v->volume) && i < sup->inv->controller_count;
 	     i++) {
 		const struct fm_inv_controller *c = &sup->inv->controllers[i];
+		const struct fm_owned *o = fm_owned_find(&sup->owned, c);
 		struct fm_inv_settings settings;
 
 		if (strcmp(c->subsysnqn, v->volume->subsystem) != 0 ||
-		    fm_owned_find(&sup->owned, c))
+		    (o && !o->is_expected && !o->is_guessed))
 			continue;
 		sup->world->read_settings(sup->world->ctx, c->name, &settings);
-		*lack = lack_of(v->volume, &settings);
+		*lack = o ? lack_of_doubtful(v->volume, c, &settings)
+			  : lack_of(v->volume, &settings);
 		if (*lack)
 			return c;
 	}
@@ -770,6 +786,24 @@ static uint64_t look_at(struct fm_supervised *v)
 	return next_look(v, where_ns);
 }
 
+/*
+ * Before the inventory is read: which connects that nobody will hear of have ended. Of one that an
+ * fmove-nvmed of before began, and did not say by which process, any stray helper may be at it.
+ */
+static void watch_connects(struct fm_supervisor *sup)
+{
+	const struct fm_supervisor_world *world = sup->world;
+
+	for (unsigned i = 0; i < sup->owned.count; i++) {
+		struct fm_owned *o = &sup->owned.entry[i];
+
+		if (o->is_expected && o->is_doubtful)
+			o->is_over = o->process.pid > 0
+					     ? !world->may_live(world->ctx, &o->process)
+					     : !world->may_stray(world->ctx);
+	}
+}
+
 static void look(struct fm_supervisor *sup)
 {
 	uint64_t now = fm_loop_now(sup->loop), next;
@@ -777,6 +811,7 @@ static void look(struct fm_supervisor *sup)
 	int ret;
 
 	fm_supervisor_watch_begun(sup);
+	watch_connects(sup);
 	ret = take_snapshot(sup, &err);
 
 	if (ret < 0 && !sup->has_world_error)

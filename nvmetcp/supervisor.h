@@ -230,14 +230,15 @@ void fm_supervisor_visit(const struct fm_supervisor *sup,
 			 const struct fm_supervisor_visitor *visitor, void *ctx);
 
 /*
- * A helper process is to ask this discovery controller, by a literal address; and it has ended,
- * with an answer of its own or without (killed at its deadline, for instance). What it leaves
- * connected then is removed. -ENOMEM, and nothing has begun.
+ * This helper process is about to ask that discovery controller, by a literal address: called by
+ * its `begins`; and it has ended, with this answer ({"left"}: its controller is still there) or
+ * without (NULL: killed at its deadline, for instance). What it leaves connected then is removed.
+ * -ENOMEM, and nothing has begun.
  */
 int fm_supervisor_discovery_begins(struct fm_supervisor *sup, const char *address, const char *port,
-				   struct fm_err *err);
-void fm_supervisor_discovery_ended(struct fm_supervisor *sup, const char *address, const char *port,
-				   bool has_answered);
+				   const struct fm_process *process, struct fm_err *err);
+void fm_supervisor_discovery_ended(struct fm_supervisor *sup, const struct fm_process *process,
+				   const struct fm_json *answer);
 
 struct fm_supervisor_count {
 	unsigned volumes, as_wanted, refused;

@@ -68,6 +68,21 @@ static void keep_begins(struct fm_supervised *v)
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
+/* Before, so that what a helper that is killed leaves is known to be its own. */
+static int connect_begins(struct fm_supervised *v, const struct fm_process *process,
+			  struct fm_err *err)
+{
+	const struct fm_owned_path *to = &v->connecting;
+	int ret = fm_owned_expect(&v->sup->owned, to->subsystem, to->address, to->port, process,
+				  err);
+
+	if (ret < 0)
+		return ret;
+	v->connector = *process;
+	fm_supervisor_save_owned(v->sup);
+	return 0;
+}
+
 /*
  * Writes down what a helper is about to do. An unmount begins even if that fails: an fmove-nvmed
  * that starts later finds the mount, or the device in use.
@@ -79,6 +94,8 @@ static int call_begins(struct fm_helper *helper, const struct fm_process *proces
 
 	if (v->begins == FM_CALL_MOUNT)
 		return mount_begins(v, process, err);
+	if (v->begins == FM_CALL_CONNECT)
+		return connect_begins(v, process, err);
 	if (v->begins == FM_CALL_KEEP && v->is_reservation_asked)
 		keep_begins(v);
 	if (v->begins == FM_CALL_UNMOUNT && v->is_left_read_write &&
@@ -158,17 +175,8 @@ static struct fm_json *connect_request(const struct fm_supervised *v,
 void fm_supervised_connect(struct fm_supervised *v, unsigned path)
 {
 	struct fm_supervised_path *p = &v->path[path];
-	struct fm_supervisor *sup = v->sup;
-	struct fm_err err = { 0 };
 	char key[KEY_MAX];
 
-	/* Before, so that one that a killed supervisor leaves is known to be its own. */
-	if (fm_owned_expect(&sup->owned, v->volume->subsystem, p->host, p->port, &err) < 0) {
-		fm_supervised_error(v, err.text);
-		fm_hold_failed(sup, &p->hold, 1, HOLD_MAX_S);
-		return;
-	}
-	fm_supervisor_save_owned(sup);
 	v->connecting = (struct fm_owned_path){ 0 };
 	(void)snprintf(v->connecting.subsystem, sizeof(v->connecting.subsystem), "%s",
 		       v->volume->subsystem);
@@ -176,7 +184,7 @@ void fm_supervised_connect(struct fm_supervised *v, unsigned path)
 	memcpy(v->connecting.port, p->port, sizeof(p->port));
 	(void)snprintf(key, sizeof(key), "%s: connection", v->volume->name);
 	if (begin(v, FM_CALL_CONNECT, key, connect_request(v, p), CONNECT_NS) < 0)
-		fm_hold_failed(sup, &p->hold, 1, HOLD_MAX_S);
+		fm_hold_failed(v->sup, &p->hold, 1, HOLD_MAX_S);
 }
 
 /*
@@ -212,10 +220,11 @@ static void connect_failed(struct fm_supervised *v, struct fm_supervised_path *p
 	const struct fm_owned_path *to = &v->connecting;
 	char line[FM_SUPERVISED_WHY_MAX];
 
-	/* A helper that was killed, or died, cannot say what it has done; then it stays in
-	 * doubt. */
+	/* A helper that was killed, or died, cannot say what it has done. */
 	if (trouble)
-		fm_owned_forget(&v->sup->owned, to->subsystem, to->address, to->port);
+		fm_owned_forget(&v->sup->owned, &v->connector);
+	else
+		fm_owned_doubt(&v->sup->owned, &v->connector);
 	(void)snprintf(line, sizeof(line), "%s port %s: %s", to->address, to->port, text);
 	/* its own text names the target, where that matters */
 	fm_supervised_error(v, trouble ? text : line);
@@ -246,9 +255,9 @@ static void connect_done(struct fm_supervised *v, int code, const char *text,
 	}
 	v->connects += !was_there;
 	if (was_there)
-		fm_owned_forget(owned, to->subsystem, to->address, to->port);
+		fm_owned_forget(owned, &v->connector);
 	else
-		fm_owned_made(owned, to->subsystem, to->address, to->port, name, cntlid);
+		fm_owned_made(owned, &v->connector, name, cntlid);
 	fm_supervisor_save_owned(v->sup);
 	fm_log_info("volume %s: %s:%s: %s is %s", v->volume->name, to->address, to->port, name,
 		    was_there ? "there already" : "connected");

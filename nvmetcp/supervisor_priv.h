@@ -66,7 +66,8 @@ struct fm_supervised_where {
 	bool is_outdated;		/* the addresses were configured anew meanwhile */
 	unsigned at;			/* which of the configured addresses */
 	struct fm_hold hold;
-	char literal[80], port[8];	/* of the discovery controller that is asked */
+	char literal[80], port[8];	/* of the discovery controller that is asked ... */
+	struct fm_process process;	/* ... by this helper process */
 };
 
 enum fm_supervised_state {
@@ -170,7 +171,8 @@ struct fm_supervised {
 
 	struct fm_helper helper;
 	enum fm_supervised_call call, begins;	/* under way; about to be so */
-	struct fm_owned_path connecting;	/* FM_CALL_CONNECT */
+	struct fm_owned_path connecting;	/* FM_CALL_CONNECT ... */
+	struct fm_process connector;		/* ... by this helper process */
 	bool is_lazy;			/* FM_CALL_UNMOUNT */
 	bool is_gone;			/* FM_CALL_UNMOUNT: of a device that is no more */
 	/* FM_CALL_UNMOUNT, FM_CALL_RESTORE: the device is to be writable afterwards */

@@ -85,13 +85,14 @@ static bool is_discovery_there(const struct fm_supervisor *sup, const char *addr
 }
 
 int fm_supervisor_discovery_begins(struct fm_supervisor *sup, const char *address, const char *port,
-				   struct fm_err *err)
+				   const struct fm_process *process, struct fm_err *err)
 {
 	int ret = 0;
 
 	/* Somebody else's is used, and stays. */
 	if (!is_discovery_there(sup, address, port))
-		ret = fm_owned_expect(&sup->owned, FM_CONNECTION_DISCOVERY_NQN, address, port, err);
+		ret = fm_owned_expect(&sup->owned, FM_CONNECTION_DISCOVERY_NQN, address, port,
+				      process, err);
 	if (ret < 0)
 		return ret;
 	sup->discoveries++;
@@ -99,36 +100,18 @@ int fm_supervisor_discovery_begins(struct fm_supervisor *sup, const char *addres
 	return 0;
 }
 
-/*
- * Ends a discovery. Its controller went with the helper's answer. If one is still there, a helper
- * that was killed left it, and it is removed.
- */
-static void forget_discovery(struct fm_supervisor *sup, const char *address, const char *port)
-{
-	const char *nqn = FM_CONNECTION_DISCOVERY_NQN;
-
-	for (unsigned i = 0; i < sup->owned.count; i++) {
-		const struct fm_owned seen = sup->owned.entry[i];
-
-		if (seen.is_expected && seen.controller[0] &&
-		    strcmp(seen.path.subsystem, nqn) == 0 && strcmp(seen.path.port, port) == 0 &&
-		    fm_owned_is_same_address(seen.path.address, address))
-			fm_owned_made(&sup->owned, nqn, address, port, seen.controller,
-				      seen.cntlid);
-	}
-	fm_owned_forget(&sup->owned, nqn, address, port);
-}
-
-void fm_supervisor_discovery_ended(struct fm_supervisor *sup, const char *address, const char *port,
-				   bool has_answered)
+void fm_supervisor_discovery_ended(struct fm_supervisor *sup, const struct fm_process *process,
+				   const struct fm_json *answer)
 {
 	sup->discoveries--;
 	if (sup->is_stopped)
 		return;
-	if (has_answered) {
-		forget_discovery(sup, address, port);
-		fm_supervisor_save_owned(sup);
-	}
+	/* What it made is gone again, unless it says otherwise; what it used is somebody's. */
+	if (answer && !fm_json_is_true(fm_json_get(answer, "left")))
+		fm_owned_forget(&sup->owned, process);
+	else
+		fm_owned_doubt(&sup->owned, process);
+	fm_supervisor_save_owned(sup);
 	fm_supervisor_look_soon(sup);
 }
 
@@ -155,16 +138,12 @@ static void sweep(struct fm_supervisor *sup, const struct fm_owned *o)
 	struct fm_json *request = fm_json_pack("{s:s, s:s, s:s, s:i}", "call", "disconnect",
 					       "controller", o->controller, "subsystem",
 					       o->path.subsystem, "wait_ms", SWEEP_WAIT_MS);
-	const struct fm_owned left = *o;
 	struct fm_err err = { 0 };
 	char key[KEY_MAX];
 
-	/* No more in doubt: it is forgotten when it is gone. */
-	fm_owned_made(&sup->owned, left.path.subsystem, left.path.address, left.path.port,
-		      left.controller, left.cntlid);
-	(void)snprintf(key, sizeof(key), "discovery controller %s", left.controller);
+	(void)snprintf(key, sizeof(key), "discovery controller %s", o->controller);
 	fm_log_info("%s (%s port %s) was left by a discovery that did not end: disconnecting",
-		    left.controller, left.path.address, left.path.port);
+		    o->controller, o->path.address, o->path.port);
 	sup->sweeper.done = swept;
 	sup->is_sweeping = request && sup->world->start(sup->world->ctx, &sup->sweeper, key,
 							request, SWEEP_NS, &err) == 0;
@@ -180,7 +159,7 @@ void fm_supervisor_sweep(struct fm_supervisor *sup)
 	for (unsigned i = 0; i < sup->owned.count; i++) {
 		const struct fm_owned *o = &sup->owned.entry[i];
 
-		if (!o->controller[0] ||
+		if (o->is_expected || !o->controller[0] ||
 		    strcmp(o->path.subsystem, FM_CONNECTION_DISCOVERY_NQN) != 0)
 			continue;
 		sweep(sup, o);
@@ -207,6 +186,19 @@ static void where_failed(struct fm_supervised *v, const char *text)
 	fm_hold_failed(v->sup, &v->where.hold, 1, HOLD_MAX_S);
 }
 
+/* A discovery controller that a helper leaves, because it is killed, is known to be its own. */
+static int where_begins(struct fm_helper *helper, const struct fm_process *process,
+			struct fm_err *err)
+{
+	struct fm_supervised *v = fm_container_of(helper, struct fm_supervised, where.helper);
+
+	v->where.process = *process;
+	return v->where.is_discovering
+		       ? fm_supervisor_discovery_begins(v->sup, v->where.literal, v->where.port,
+							process, err)
+		       : 0;
+}
+
 static void begin(struct fm_supervised *v, const char *what, struct fm_json *request,
 		  uint64_t timeout_ns)
 {
@@ -216,6 +208,7 @@ static void begin(struct fm_supervised *v, const char *what, struct fm_json *req
 	int ret;
 
 	(void)snprintf(key, sizeof(key), "%s: %s", v->volume->name, what);
+	v->where.helper.begins = where_begins;
 	v->where.helper.done = where_done;
 	if (request)
 		ret = world->start(world->ctx, &v->where.helper, key, request, timeout_ns, &err);
@@ -230,24 +223,16 @@ static void begin(struct fm_supervised *v, const char *what, struct fm_json *req
 static void begin_discovery(struct fm_supervised *v, const char *literal)
 {
 	const struct fm_volume *vol = v->volume;
-	struct fm_err err = { 0 };
 
 	(void)snprintf(v->where.literal, sizeof(v->where.literal), "%s", literal);
 	(void)snprintf(v->where.port, sizeof(v->where.port), "%s", vol->address[v->where.at].port);
 	v->where.is_discovering = true;
-	if (fm_supervisor_discovery_begins(v->sup, v->where.literal, v->where.port, &err) < 0) {
-		v->where.is_busy = false;
-		where_failed(v, err.text);
-		return;
-	}
 	begin(v, "discovery",
 	      fm_json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "call", "discover", "address",
 			   literal, "port", vol->address[v->where.at].port, "host_nqn",
 			   v->sup->host_nqn, "host_id", v->sup->host_id, "host_address",
 			   vol->host_address, "host_interface", vol->host_interface),
 	      DISCOVER_NS);
-	if (!v->where.is_busy)
-		fm_supervisor_discovery_ended(v->sup, v->where.literal, v->where.port, true);
 }
 
 uint64_t fm_supervised_where_ask(struct fm_supervised *v)
@@ -398,7 +383,7 @@ static void where_done(struct fm_helper *helper, int code, const char *text,
 
 	v->where.is_busy = false;
 	if (v->where.is_discovering)
-		fm_supervisor_discovery_ended(v->sup, v->where.literal, v->where.port, answer);
+		fm_supervisor_discovery_ended(v->sup, &v->where.process, answer);
 	if (v->sup->is_stopped)
 		return;
 	if (v->where.is_outdated) {

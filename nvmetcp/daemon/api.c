@@ -31,6 +31,7 @@
 #include "nvmetcp/helper.h"
 #include "nvmetcp/libnvme.h"
 #include "nvmetcp/owned.h"
+#include "nvmetcp/process.h"
 #include "nvmetcp/supervisor.h"
 
 #define DISCOVER_NS (30 * FM_NS_PER_S)
@@ -92,6 +93,7 @@ struct request {
 	bool is_for_unit;		/* up, ask: until it may be mounted */
 	bool is_all;			/* all volumes down; volume and want say nothing */
 	char address[FM_CONNECTION_ADDRESS_MAX], port[16];
+	struct fm_process process;	/* of a discovery: which asks */
 };
 
 /* ---- answers ---- */
@@ -635,7 +637,7 @@ static void discover_done(struct fm_helper *helper, int code, const char *text,
 	size_t i;
 
 	r->api->discoveries--;
-	fm_supervisor_discovery_ended(r->api->sup, r->address, r->port, answer);
+	fm_supervisor_discovery_ended(r->api->sup, &r->process, answer);
 	if (r->client && code < 0) {
 		reply_error(r->client, &r->id, code, text);
 	} else if (r->client) {
@@ -645,6 +647,15 @@ static void discover_done(struct fm_helper *helper, int code, const char *text,
 		reply_done(r->client, r->id, fm_json_pack("{s:o}", "entries", entries));
 	}
 	free_request(r);
+}
+
+static int discover_begins(struct fm_helper *helper, const struct fm_process *process,
+			   struct fm_err *err)
+{
+	struct request *r = fm_container_of(helper, struct request, helper);
+
+	r->process = *process;
+	return fm_supervisor_discovery_begins(r->api->sup, r->address, r->port, process, err);
 }
 
 static int do_discover(const struct order *o, struct fm_err *err)
@@ -679,12 +690,8 @@ static int do_discover(const struct order *o, struct fm_err *err)
 		return fm_err_set(err, -EINVAL, "\"%.100s\" is no IPv4 or IPv6 address", address);
 	}
 	(void)snprintf(r->port, sizeof(r->port), "%s", port);
-	ret = fm_supervisor_discovery_begins(api->sup, r->address, r->port, err);
-	if (ret < 0) {
-		free_request(r);
-		return ret;
-	}
 	r->is_discovery = true;
+	r->helper.begins = discover_begins;
 	r->helper.done = discover_done;
 	(void)snprintf(key, sizeof(key), "discover %llu", (unsigned long long)api->serial++);
 	request = fm_json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "call", "discover", "address",
@@ -694,12 +701,10 @@ static int do_discover(const struct order *o, struct fm_err *err)
 	ret = request ? fm_helper_start(api->helpers, &r->helper, key, request, DISCOVER_NS, err)
 		      : fm_err_set(err, -ENOMEM, "no memory");
 	fm_json_free(request);
-	if (ret < 0) {
-		fm_supervisor_discovery_ended(api->sup, r->address, r->port, true);
+	if (ret < 0)
 		free_request(r);
-	} else {
+	else
 		api->discoveries++;
-	}
 	return ret;
 }
 

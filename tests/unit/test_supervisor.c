@@ -163,6 +163,8 @@ static struct sim {
 	bool is_protected[VOLUMES];	/* by the target */
 	char reserved_for[VOLUMES][64];	/* a host id; "": nobody */
 	uint64_t connect_ns[512];
+	/* when a helper that connects ended last, whatever it said */
+	uint64_t connect_end_ns[VOLUMES];
 	/* minor of a device that a file system still has; 0: none */
 	unsigned held_dev[VOLUMES];
 	uint64_t held_ns[VOLUMES];	/* until then */
@@ -943,6 +945,8 @@ static int do_call(const struct call *c, struct fm_json *answer, struct fm_err *
 
 static void drop_call(struct call *c)
 {
+	if (is_call(c, "connect"))
+		sim.connect_end_ns[volume_of_key(c->key)] = sim.now_ns;
 	fm_json_free(c->request);
 	*c = (struct call){ 0 };
 }
@@ -1883,6 +1887,69 @@ static void test_killed_while_connecting(void)
 	end();
 }
 
+/* The helper was killed and has made nothing: what somebody else connects there after its end is
+ * his. Over a restart, too. */
+static void test_foreign_after_doubt(void)
+{
+	for (unsigned is_restarted = 0; is_restarted < 2; is_restarted++) {
+		begin(1);
+		sim.mood.hangs[0] = true;
+		start_supervisor();
+		run_for(20 * S);
+		CU_ASSERT_EQUAL(sim.connects, 1);
+		wish(0, FM_WANT_DOWN, false);
+		if (is_restarted) {
+			kill_supervisor(false);
+			start_supervisor();
+		}
+		run_for(100 * S);
+		sim.mood.hangs[0] = false;
+		is_state(0, "down");
+		make_controller(0, 0)->is_foreign = true;
+		run_for(30 * S);
+		is_state(0, "down");
+		CU_ASSERT_EQUAL(controllers(), 1);
+		wish(0, FM_WANT_UP, false);
+		run_for(20 * S);
+		is_state(0, "mounted");
+		wish(0, FM_WANT_DOWN, false);
+		run_for(20 * S);
+		is_state(0, "down");
+		CU_ASSERT_EQUAL(controllers(), 1);
+		end();
+	}
+}
+
+/* While the helper hangs in the kernel nobody can say whose it is: ours would have TLS. */
+static void test_unfit_in_doubt(void)
+{
+	begin(1);
+	sim.volume[0].has_tls = true;
+	start_supervisor();
+	settle();
+	sim.call[0].due_ns = FM_NEVER;
+	sim.call[0].stuck_ns = 300 * S;
+	CU_ASSERT_TRUE(is_call(&sim.call[0], "connect"));
+	run_for(40 * S);
+	make_controller(0, 0)->is_foreign = true;
+	run_for(40 * S);
+	is_state(0, "refused");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "without TLS"));
+	/* It has ended, and that controller was there: taken for its own, and still not used. */
+	run_for(300 * S);
+	is_state(0, "refused");
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	is_state(0, "refused");
+	sim.has_tls = true;
+	run_for(20 * S);
+	is_state(0, "mounted");
+	sim.controller[0].is_foreign = false;
+	end();
+}
+
 static void test_foreign(void)
 {
 	begin(1);
@@ -2049,6 +2116,42 @@ static void test_discovery_left(void)
 	kill_supervisor(false);
 	sim.mood.hangs[0] = false;
 	start_supervisor();
+	run_for(60 * S);
+	is_state(0, "mounted");
+	CU_ASSERT_TRUE(sim.has_discovery);
+	end();
+}
+
+/* Somebody's discovery controller stays: one that came while a helper hangs in the kernel and makes
+ * none, or after its end, and one that a helper found there. */
+static void test_discovery_of_others(void)
+{
+	begin(1);
+	sim.volume[0].is_discovered = true;
+	sim.volume[0].address[0].host = DISCOVERY_HOST;
+	sim.is_discovery_foreign = true;
+	start_supervisor();
+	settle();
+	CU_ASSERT_TRUE_FATAL(is_call(&sim.call[0], "discover"));
+	sim.call[0].due_ns = FM_NEVER;
+	sim.call[0].stuck_ns = 100 * S;
+	run_for(60 * S);
+	wish(0, FM_WANT_DOWN, false);
+	sim.has_discovery = true;
+	run_for(30 * S);
+	CU_ASSERT_TRUE(sim.has_discovery);
+	sim.has_discovery = false;
+	run_for(60 * S);
+	sim.has_discovery = true;
+	run_for(60 * S);
+	CU_ASSERT_TRUE(sim.has_discovery);
+	sim.has_discovery = false;
+	run_for(20 * S);
+	sim.can_resolve = true;
+	wish(0, FM_WANT_UP, false);
+	run_until("discover");
+	for (unsigned i = 0; i < CALLS_MAX; i++)
+		sim.call[i].was_there = sim.call[i].request && is_call(&sim.call[i], "discover");
 	run_for(60 * S);
 	is_state(0, "mounted");
 	CU_ASSERT_TRUE(sim.has_discovery);
@@ -2290,21 +2393,20 @@ static void nothing_said(void)
 
 /* ---- chance ---- */
 
+#define LOOK_NS (11 * S)		/* one look at least */
+
 /*
- * A connect of somebody else's beside ours is the kernel's affair. As long as nobody knows what
- * became of a connect that was killed, what comes to be there is taken for its work.
+ * A connect of somebody else's beside ours is the kernel's affair. What comes while a helper
+ * connects, and until one look after its end, is taken for its work if nobody hears what that was.
  */
 static bool is_connecting(unsigned volume)
 {
-	const char *owned = sim.file[file_number(FM_SUPERVISOR_OWNED)];
-
-	if (owned && strstr(owned, "\"controller\": \"\""))
-		return true;
 	for (unsigned i = 0; i < CALLS_MAX; i++)
 		if (sim.call[i].request && is_call(&sim.call[i], "connect") &&
 		    volume_of_key(sim.call[i].key) == volume)
 			return true;
-	return false;
+	return sim.connect_end_ns[volume] != 0 &&
+	       sim.now_ns < sim.connect_end_ns[volume] + LOOK_NS;
 }
 
 static void chaos(void)
@@ -5716,12 +5818,16 @@ static const struct fm_test tests[] = {
 	{"after a restart it adopts, and knows its own and the wishes", test_restart},
 	{"killed while connecting, it finds what it made", test_killed_while_connecting},
 	{"what others connected is used and left", test_foreign},
+	{"also what they connected after a connect of ours that was killed",
+	 test_foreign_after_doubt},
 	{"but not without the secret, TLS or digest that are configured", test_foreign_unfit},
+	{"nor while a connect of ours hangs, which it may be", test_unfit_in_doubt},
 	{"a wish for down while connecting", test_down_while_connecting},
 	{"two paths: degraded with one; one less after a reload", test_two_paths},
 	{"names are looked up, and what was known is kept", test_names},
 	{"discovery is asked, and what was known is kept", test_discovery},
 	{"what a discovery leaves that was killed is removed", test_discovery_left},
+	{"and nobody else's discovery controller", test_discovery_of_others},
 	{"what a mount leaves that was killed is undone", test_read_only_left},
 	{"without a name of its own it must be what it was the last time", test_last_time},
 	{"smaller below a mount: said at once, and not mounted again", test_smaller_below_a_mount},
