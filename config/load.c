@@ -717,11 +717,18 @@ static int name_peer(struct load *l, config_setting_t *s)
 	return fm_config_entries_add(l->entries, name, strlen(name));
 }
 
-/* What has no name may be anybody's entry, and what is no setting at all may be "peers". */
+/*
+ * What has no name may be anybody's entry, and what is no setting at all may be "peers". What has
+ * no node is not the whole file: a disk was full, or somebody is just writing it.
+ */
 static int name_peers(struct load *l, config_setting_t *root)
 {
+	config_setting_t *node = config_setting_get_member(root, "node");
 	config_setting_t *peers = config_setting_get_member(root, "peers");
 	int ret = peers && !config_setting_is_list(peers) ? -EINVAL : 0;
+
+	if (!node || !config_setting_is_group(node))
+		ret = -EINVAL;
 
 	for (int i = 0; ret == 0 && i < config_setting_length(root); i++)
 		if (!is_known_setting(

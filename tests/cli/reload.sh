@@ -101,6 +101,19 @@ echo 'nonsense' >>"$conf"
 reload 'syntax error.*nothing is changed'
 mistaken 'syntax error'
 peers 1
+
+# What a disk that is full leaves of it, or who is just writing it, is nobody's removal: nothing, the first lines, half a list.
+: >"$conf"
+reload 'node.name.*nothing is changed$'
+mistaken 'node.name'
+peers 1
+grep -v -e '^node = ' -e '^peers = ' before >"$conf"
+reload 'nothing is changed$'
+peers 1
+half=$(cat before)
+printf %s "${half%%name = \"n2\"*}" >"$conf"
+reload 'nothing is changed$'
+peers 1
 cp before "$conf"
 sed -i "s,^stores = (,& { name = \"u\"; directory = \"$node/none\"; }\,," "$conf"
 reload 'store "u".*nothing is changed'

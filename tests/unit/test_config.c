@@ -894,6 +894,12 @@ static void test_entries(void)
 		NODE "peers = ( { name = \"n 3\"; } );",
 		NODE "peers = ( 7 );",
 		"@include \"/dev/zero\"",
+		/* what a disk that is full leaves of it, or who is just writing it */
+		"",
+		"\n# nothing but this\n",
+		"memory = { arena = \"64MiB\"; };",
+		"node = 7;",
+		NODE "peers = ( ",
 	};
 	struct fm_err err = { 0 };
 	struct fm_config *was;
