@@ -89,6 +89,13 @@ unsigned fm_metrics_left_out(const struct fm_metrics *m)
 
 /* ---- filling ---- */
 
+/* What has no labels takes an end of a text, and a sample: so much of both is kept, one for each
+ * of the table. */
+static uint32_t kept(const struct fm_metrics *m, bool has_labels)
+{
+	return has_labels ? m->count : 0;
+}
+
 static bool put(struct fm_metrics *m, const char *bytes, size_t len)
 {
 	if (len > FM_METRICS_LABELS_MAX - m->text_len)
@@ -131,7 +138,7 @@ static bool put_labels(struct fm_metrics *m, const struct fm_metrics_label *labe
 		       put(m, "=\"", 2) && put_value(m, labels->value) && put(m, "\"", 1);
 		is_first = false;
 	}
-	return fits && put(m, "", 1);
+	return fits && m->text_len + kept(m, labels) < FM_METRICS_LABELS_MAX && put(m, "", 1);
 }
 
 /* A new one at the end of the list; NULL: there is no room. */
@@ -141,7 +148,7 @@ static struct sample *add(struct fm_metrics *m, unsigned which,
 	struct list *list = &m->lists[which];
 	uint32_t at = m->sample_count, text = m->text_len;
 
-	if (at == FM_METRICS_SAMPLES_MAX || !put_labels(m, labels)) {
+	if (at + kept(m, labels) >= FM_METRICS_SAMPLES_MAX || !put_labels(m, labels)) {
 		m->text_len = text;
 		m->left_out++;
 		return NULL;

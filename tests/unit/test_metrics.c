@@ -134,6 +134,37 @@ static void test_full(void)
 	fm_metrics_free(m);
 }
 
+/* However many values with labels there are: each of the table without labels has its place. */
+static void check_kept(const char *text_of_label, unsigned count)
+{
+	const struct fm_metrics_label labels[] = {{"a", text_of_label}, {NULL, NULL}};
+	struct fm_metrics *m = fm_metrics_new(table, COUNT);
+	unsigned left_out;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+	for (unsigned i = 0; i < count; i++)
+		fm_metrics_add(m, BYTES, i, labels);
+	left_out = fm_metrics_left_out(m);
+	CU_ASSERT_TRUE(left_out > 0);
+	for (unsigned i = 0; i < COUNT; i++)
+		fm_metrics_add(m, i, 1, NULL);
+	CU_ASSERT_EQUAL(fm_metrics_left_out(m), left_out);
+	fm_metrics_free(m);
+}
+
+/* The samples are used up, then the bytes of labels to the last one. */
+static void test_kept(void)
+{
+	static char label[FM_METRICS_LABELS_MAX / 4];
+
+	check_kept("x", FM_METRICS_SAMPLES_MAX + 1);
+	for (size_t len = sizeof(label) - 8; len < sizeof(label); len++) {
+		memset(label, 'x', len);
+		label[len] = '\0';
+		check_kept(label, 5);
+	}
+}
+
 static void test_accept(void)
 {
 	static const char *const text[] = {
@@ -159,6 +190,7 @@ static const struct fm_test tests[] = {
 	{"OpenMetrics", test_openmetrics},
 	{"labels from outside are escaped", test_escapes},
 	{"what does not fit", test_full},
+	{"what has no labels has a place", test_kept},
 	{"what a client accepts", test_accept},
 };
 FM_TEST_MAIN("metrics", tests)
