@@ -180,7 +180,7 @@ static struct conn *conn_new(void)
 	return c;
 }
 
-static void data_dial(struct fm_net *net, const struct fm_data_dial *d)
+static int data_dial(struct fm_net *net, const struct fm_data_dial *d)
 {
 	struct net *n = fm_container_of(net, struct net, net);
 	struct conn *here = conn_new(), *there = conn_new();
@@ -192,6 +192,7 @@ static void data_dial(struct fm_net *net, const struct fm_data_dial *d)
 		abort();
 	n->far->events->arrived(n->far->ctx, tag, &there->conn);
 	d->done(d->ctx, 0, &here->conn, NULL);
+	return 0;
 }
 
 static int domain_new(struct fm_net *net, struct fm_domain **out, struct fm_err *err)

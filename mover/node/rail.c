@@ -709,7 +709,8 @@ static void dial_done(void *ctx, int res, struct fm_conn *conn, const struct fm_
 	fm_session_settle(s);
 }
 
-static void dial(struct fm_session *s, unsigned index)
+/* False: there is no memory for it now, and the rail waits. */
+static bool dial(struct fm_session *s, unsigned index)
 {
 	struct fm_rails *r = &s->rails;
 	struct fm_rail *rail = &r->rail[index];
@@ -726,17 +727,21 @@ static void dial(struct fm_session *s, unsigned index)
 				 .done = dial_done,
 				 .ctx = d};
 
-	if (!d) {
-		rail->retry_ns = fm_engine_now(s->engine) + rail->dial_pause_ns;
-		return;
-	}
-	*d = (struct dial){ s, index, r->renewals };
 	memcpy(o.token, r->tokens[--r->token_count], FM_TOKEN_LEN);
 	memcpy(o.key, s->peer->key, FM_KEY_LEN);
+	if (d)
+		*d = (struct dial){ s, index, r->renewals };
 	rail->dialling++;
 	r->dialling++;
 	s->pending++;
-	net_of(s)->ops->data_dial(net_of(s), &o);
+	if (d && net_of(s)->ops->data_dial(net_of(s), &o) == 0)
+		return true;
+	rail->dialling--;
+	r->dialling--;
+	s->pending--;
+	free(d);
+	rail->retry_ns = fm_engine_now(s->engine) + rail->dial_pause_ns;
+	return false;
 }
 
 static void ask_tokens(struct fm_session *s, unsigned count)
@@ -768,9 +773,9 @@ void fm_rail_step(struct fm_session *s)
 		    is_anothers_turn(r, rail, now_ns))
 			continue;
 		while (rail->up + rail->dialling < wanted(s, rail) &&
-		       r->dialling < FM_RAIL_DIALS_MAX && r->token_count > 0)
-			dial(s, i);
-		if (rail->up + rail->dialling < wanted(s, rail))
+		       r->dialling < FM_RAIL_DIALS_MAX && r->token_count > 0 && dial(s, i))
+			;
+		if (now_ns >= rail->retry_ns && rail->up + rail->dialling < wanted(s, rail))
 			missing += wanted(s, rail) - rail->up - rail->dialling;
 	}
 	if (missing > FM_RAIL_DIALS_MAX - r->dialling)

@@ -326,28 +326,25 @@ static void refusal_fire(struct fm_timer *timer)
 	dial.done(dial.ctx, -ENODEV, NULL, &err);
 }
 
-static void net_data_dial(struct fm_net *base, const struct fm_data_dial *dial)
+static int net_data_dial(struct fm_net *base, const struct fm_data_dial *dial)
 {
 	struct net *net = net_of(base);
 	const char *reason = why_not(net, dial->kind);
 	struct refusal *r;
 
-	if (!reason && dial->kind == FM_KIND_TCP) {
-		fm_tcp_dial(net->tcp, dial);
-		return;
-	}
-	if (!reason) {
-		fm_rdma_dial(net->rdma, dial);
-		return;
-	}
-	r = calloc(1, sizeof(*r));
-	assert(r);	/* without these few bytes there is no way to tell of an error */
+	if (!reason)
+		return dial->kind == FM_KIND_TCP ? fm_tcp_dial(net->tcp, dial)
+						 : fm_rdma_dial(net->rdma, dial);
+	r = FM_FAULT("net.alloc_refusal") ? NULL : calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
 	r->loop = net->loop;
 	r->dial = *dial;
 	r->timer.fire = refusal_fire;
 	snprintf(r->why, sizeof(r->why), "%s", reason);
 	fm_list_append(&net->refusals, &r->link);
 	fm_timer_set(net->loop, &r->timer, fm_loop_now(net->loop));
+	return 0;
 }
 
 static int net_domain_new(struct fm_net *base, struct fm_domain **out, struct fm_err *err)

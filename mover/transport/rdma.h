@@ -56,8 +56,8 @@ void fm_rdma_stop(struct fm_rdma *rdma);
 bool fm_rdma_is_rail(struct fm_rdma *rdma, const struct fm_addr *addr, char name[FM_RAIL_NAME_MAX],
 		     uint32_t *speed_mbps);
 
-/* dial is copied. dial->done comes once, in a later pass. */
-void fm_rdma_dial(struct fm_rdma *rdma, const struct fm_data_dial *dial);
+/* As data_dial of struct fm_net_ops. */
+int fm_rdma_dial(struct fm_rdma *rdma, const struct fm_data_dial *dial);
 
 /* One session's protection domains, made when a connection first needs one on a device. */
 int fm_rdma_domain_new(struct fm_rdma *rdma, struct fm_rdma_domain **out);

@@ -300,33 +300,15 @@ static int dial_start(struct rdma_conn *c, struct fm_err *err)
 	return ret < 0 ? fm_err_sys(err, ret, "resolve address") : 0;
 }
 
-static void refused_timer(struct fm_timer *timer)
-{
-	struct fm_rdma *rdma = fm_container_of(timer, struct fm_rdma, refused_timer);
-	struct rdma_refused refused[RDMA_REFUSED_MAX];
-	unsigned count = rdma->refused_len;
-	struct fm_err err;
-
-	memcpy(refused, rdma->refused, count * sizeof(refused[0]));
-	rdma->refused_len = 0;
-	fm_err_set(&err, -ENOMEM, "allocate RDMA connection");
-	for (unsigned i = 0; i < count; i++)
-		refused[i].done(refused[i].ctx, -ENOMEM, NULL, &err);
-}
-
-void fm_rdma_dial(struct fm_rdma *rdma, const struct fm_data_dial *dial)
+int fm_rdma_dial(struct fm_rdma *rdma, const struct fm_data_dial *dial)
 {
 	struct rdma_conn *c;
 	struct fm_err err;
 
 	assert(dial->kind == FM_KIND_RDMA && dial->done && dial->timeout_ns > 0);
 	c = half_new(rdma);
-	if (!c) {
-		assert(rdma->refused_len < RDMA_REFUSED_MAX);
-		rdma->refused[rdma->refused_len++] = (struct rdma_refused){ dial->done, dial->ctx };
-		fm_timer_set(rdma->loop, &rdma->refused_timer, fm_loop_now(rdma->loop));
-		return;
-	}
+	if (!c)
+		return -ENOMEM;
 	c->is_dialled = true;
 	c->dial = *dial;
 	c->domain = fm_domain_rdma(dial->domain);
@@ -334,6 +316,7 @@ void fm_rdma_dial(struct fm_rdma *rdma, const struct fm_data_dial *dial)
 	fm_timer_set(c->loop, &c->timer, fm_loop_now(c->loop) + dial->timeout_ns);
 	if (dial_start(c, &err) < 0)
 		half_fail(c, &err);
+	return 0;
 }
 
 static void dial_addr_again(struct rdma_conn *c)
@@ -870,7 +853,6 @@ int fm_rdma_new(struct fm_loop *loop, uint16_t port, uint8_t dscp, struct fm_rdm
 	rdma->loop = loop;
 	rdma->port = port;
 	rdma->dscp = dscp;
-	rdma->refused_timer.fire = refused_timer;
 	rdma->listen_timer.fire = listen_timer;
 	rdma->look.fire = look_fire;
 	fm_list_init(&rdma->devices);
@@ -889,7 +871,6 @@ void fm_rdma_free(struct fm_rdma *rdma)
 	assert(!rdma->listener);
 	fm_list_each(at, next, &rdma->half)
 		half_drop(fm_container_of(at, struct rdma_conn, half));
-	fm_timer_clear(rdma->loop, &rdma->refused_timer);
 	fm_timer_clear(rdma->loop, &rdma->look);
 	assert(atomic_load(&rdma->conns) == 0 && rdma->domain_count == 0 &&
 	       atomic_load(&rdma->lenders) == 0 && atomic_load(&rdma->bytes_registered) == 0);

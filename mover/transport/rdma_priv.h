@@ -30,7 +30,6 @@
 #define RDMA_BACKLOG 128
 #define RDMA_LOOK_NS (2 * FM_NS_PER_S)		/* for devices that went */
 #define RDMA_MISSING_NS (4 * FM_NS_PER_S)	/* for the first one */
-#define RDMA_REFUSED_MAX 256	/* dials of one pass for which there was no memory */
 #define RDMA_PRIVATE_MAX 56	/* private data of a connection request */
 
 /*
@@ -177,11 +176,6 @@ struct rdma_conn {
 	_Atomic int async_event;
 };
 
-struct rdma_refused {
-	void (*done)(void *ctx, int res, struct fm_conn *conn, const struct fm_err *err);
-	void *ctx;
-};
-
 struct fm_rdma {
 	struct fm_loop *loop;
 	uint16_t port;
@@ -206,9 +200,6 @@ struct fm_rdma {
 	unsigned domain_count;
 	struct fm_list half;			/* both dialled and accepted */
 	unsigned accepting;
-	struct rdma_refused refused[RDMA_REFUSED_MAX];
-	unsigned refused_len;
-	struct fm_timer refused_timer;
 	_Atomic unsigned conns;
 	_Atomic unsigned lenders;	/* references that others have */
 	_Atomic uint64_t bytes_registered;

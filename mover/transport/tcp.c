@@ -473,13 +473,14 @@ static void dial_timer(struct fm_timer *timer)
 		dial_end(s, ret, NULL, &err);
 }
 
-void fm_tcp_dial(struct fm_tcp *tcp, const struct fm_data_dial *dial)
+int fm_tcp_dial(struct fm_tcp *tcp, const struct fm_data_dial *dial)
 {
-	struct setup *s = calloc(1, sizeof(*s));
+	struct setup *s = FM_FAULT("tcp.alloc_dial") ? NULL : calloc(1, sizeof(*s));
 	struct sockaddr_in6 *six;
 
-	/* without these few bytes there is no way to tell of an error */
-	assert(s && dial->done);
+	assert(dial->done);
+	if (!s)
+		return -ENOMEM;
 	s->tcp = tcp;
 	s->state = SETUP_START;
 	s->dial = *dial;
@@ -494,6 +495,7 @@ void fm_tcp_dial(struct fm_tcp *tcp, const struct fm_data_dial *dial)
 			((const struct sockaddr_in6 *)(const void *)&dial->local.sa)->sin6_scope_id;
 	fm_list_append(&tcp->dials, &s->link);
 	fm_timer_set(tcp->opts.loop, &s->timer, fm_loop_now(tcp->opts.loop));
+	return 0;
 }
 
 /* ---- accepting ---- */

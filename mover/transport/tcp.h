@@ -86,8 +86,8 @@ void fm_tcp_start(struct fm_tcp *tcp, const struct fm_net_events *events, void *
  * pass. */
 void fm_tcp_stop(struct fm_tcp *tcp);
 
-/* dial is copied. dial->done comes once, in a later pass. */
-void fm_tcp_dial(struct fm_tcp *tcp, const struct fm_data_dial *dial);
+/* As data_dial of struct fm_net_ops. */
+int fm_tcp_dial(struct fm_tcp *tcp, const struct fm_data_dial *dial);
 
 /*
  * A connection that does not begin as TLS (tls NULL), or whose handshake is done; fd and tls are

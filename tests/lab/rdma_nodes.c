@@ -166,7 +166,10 @@ void node_dial(struct node *n, const struct sockaddr_storage *to, uint16_t port,
 	n->is_dialled = false;
 	n->dialled = NULL;
 	memset(&n->dial_err, 0, sizeof(n->dial_err));
-	fm_rdma_dial(n->rdma, &dial);
+	if (fm_rdma_dial(n->rdma, &dial) < 0) {
+		dial_done(n, -ENOMEM, NULL, &(struct fm_err){.code = -ENOMEM});
+		return;
+	}
 	assert(!n->is_dialled);		/* a later pass */
 }
 

@@ -596,7 +596,7 @@ static void dial_at_target(void *ctx)
 	dial_accept(d, domain);
 }
 
-static void net_data_dial(struct fm_net *net, const struct fm_data_dial *dial)
+static int net_data_dial(struct fm_net *net, const struct fm_data_dial *dial)
 {
 	struct sim_net *n = net_of(net);
 	struct sim *s = sim_of(n);
@@ -613,11 +613,12 @@ static void net_data_dial(struct fm_net *net, const struct fm_data_dial *dial)
 	    rail_of(&dial->remote) >= sim_opts(s)->rails) {
 		/* nobody has that address */
 		dial_fail_at(d, sim_now(s) + dial->timeout_ns, -ETIMEDOUT, "timed out");
-		return;
+		return 0;
 	}
 	d->target = sim_net_world(s)->nets[node_of(&dial->remote)];
 	(void)sim_after(s, d->target->node->control, sim_latency(s, sim_opts(s)->net_ns),
 			dial_at_target, d);
+	return 0;
 }
 
 static int net_domain_new(struct fm_net *net, struct fm_domain **out, struct fm_err *err)

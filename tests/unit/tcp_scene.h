@@ -158,8 +158,12 @@ static inline void dial_port(struct node *from, uint16_t port, const uint8_t tok
 	memcpy(dial.token, token, FM_TOKEN_LEN);
 	if (from->far)
 		fm_net_key(from->far->net, dial.key);
-	from->net->ops->data_dial(from->net, &dial);
-	CU_ASSERT_EQUAL(d->done, 0);
+	if (from->net->ops->data_dial(from->net, &dial) == 0) {
+		CU_ASSERT_EQUAL(d->done, 0);
+		return;
+	}
+	fm_err_set(&d->err, -ENOMEM, "no memory to dial");
+	on_dialled(d, -ENOMEM, NULL, &d->err);
 }
 
 /* ---- an end of a connection, and what it saw ---- */

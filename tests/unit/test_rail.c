@@ -65,6 +65,8 @@ static unsigned ports;
 static bool is_one_subnet;		/* all ports */
 static bool is_well;			/* the network: from port i to port i, frames arrive ... */
 static bool is_link_local_only;		/* ... of link-local addresses */
+static bool has_no_memory;		/* ... or this node to dial, so often asked */
+static unsigned refused;
 static uint64_t answer_ns;		/* ... and so long does the peer take to answer a dial */
 static int silent_port;			/* nothing comes back over it; -1: none ... */
 /* ... over the last connection of it; the others have sent nothing */
@@ -284,9 +286,13 @@ static void net_ctl_addrs(const struct fm_ctl *c, struct fm_addr *local, struct 
 	local->speed_mbps = remote->speed_mbps = 0;
 }
 
-static void net_data_dial(struct fm_net *net, const struct fm_data_dial *dial)
+static int net_data_dial(struct fm_net *net, const struct fm_data_dial *dial)
 {
 	(void)net;
+	if (has_no_memory) {
+		refused++;
+		return -ENOMEM;
+	}
 	assert(dial_count < DIALS_MAX);
 	dials[dial_count++] = (struct dial){ *dial, clock_ns, clock_ns + dial->timeout_ns };
 	if (strcmp(dial->local.name, dial->remote.name) != 0) {
@@ -295,6 +301,7 @@ static void net_data_dial(struct fm_net *net, const struct fm_data_dial *dial)
 			dial->timeout_ns > longest_cross_ns ? dial->timeout_ns : longest_cross_ns;
 	}
 	dialled++;
+	return 0;
 }
 
 static bool does_reach(const struct fm_data_dial *dial)
@@ -522,6 +529,28 @@ static uint64_t until_up(void)
 	while (!are_all_up() && clock_ns < begin_ns + 60 * FM_NS_PER_S)
 		pass(STEP_NS);
 	return clock_ns - begin_ns;
+}
+
+/*
+ * Goal:   without memory to dial a rail waits, asks for no tokens meanwhile, and comes when there is
+ *         some again; the session may also end then.
+ * Method: the network has none for ten seconds, then none when the engine stops.
+ */
+static void test_no_memory(void)
+{
+	begin(2);
+	is_well = has_no_memory = true;
+	refused = 0;
+	pass(10 * FM_NS_PER_S);
+	CU_ASSERT_FALSE(up[0] || up[1]);
+	CU_ASSERT_TRUE(refused > 2 && refused < 200);
+	has_no_memory = false;
+	CU_ASSERT_TRUE(until_up() <= 60 * FM_NS_PER_S && are_all_up());
+	conn_break(up[0]);
+	has_no_memory = true;
+	pass(10 * FM_NS_PER_S);
+	end();
+	has_no_memory = false;
 }
 
 /*
@@ -1030,6 +1059,7 @@ static const struct fm_test tests[] = {
 	{"so they do where a connection itself says that its network is gone", test_cut_together},
 	{"when the last connection breaks, the next one is awaited", test_last_is_awaited},
 	{"what was made since a cable is back is kept", test_back_before_all_are_found},
+	{"without memory to dial a rail waits", test_no_memory},
 	{"rails are back soon after the network is, however long it was away", test_back_in_time},
 	{"a peer that is always slow to answer gets its rails, too", test_slow_answers},
 	{"pairs that are unlikely to work get their turn", test_unlikely_only},
