@@ -368,7 +368,8 @@ int fm_cache_has_staged(struct fm_cache *cache, uint64_t id, uid_t uid, struct f
 /*
  * So many bytes more have room, for which datasets go that are not fetched, pinned, held, open or
  * asked for within the grace: partial ones whose fetch ended before that, then READY ones; oldest,
- * largest and cheapest to fetch again first. -ENOSPC as above. Waits for the disk.
+ * largest and cheapest to fetch again first. -ENOSPC as above: none goes if that were not enough.
+ * Waits for the disk.
  */
 int fm_cache_make_room(struct fm_cache *cache, uint64_t bytes, struct fm_err *err);
 

@@ -71,6 +71,11 @@ static uint64_t plus(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
+static uint64_t lacking_on_disk(const struct room *r, uint64_t bytes)
+{
+	return more_than(plus(r->sums.promised, bytes), r->free);
+}
+
 /*
  * How many bytes must be freed: what is used above the mark, or what the file system lacks,
  * whichever is more.
@@ -78,7 +83,7 @@ static uint64_t plus(uint64_t a, uint64_t b)
 static uint64_t lacking(const struct room *r, uint64_t bytes, uint64_t mark)
 {
 	uint64_t of_size = more_than(plus(r->sums.used, bytes), mark);
-	uint64_t of_disk = more_than(plus(r->sums.promised, bytes), r->free);
+	uint64_t of_disk = lacking_on_disk(r, bytes);
 
 	return of_size > of_disk ? of_size : of_disk;
 }
@@ -212,6 +217,28 @@ static int list_items(struct fm_cache *c, struct fm_evict_item **out, size_t *co
 	return items ? 0 : -ENOMEM;
 }
 
+/*
+ * What the disk gets back if all of them go. It is never less than what it does get: some may be
+ * open, and what two share counts for the other one then.
+ */
+static uint64_t sum_of(const struct fm_evict_item *items, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum = plus(sum, items[i].bytes);
+	return sum;
+}
+
+/*
+ * Whether what is asked for has no room even if all goes that may. Then nothing goes for it: else a
+ * request for what is larger than the cache empties that.
+ */
+static bool is_beyond(const struct room *r, uint64_t bytes, uint64_t may)
+{
+	return bytes > 0 && lacking(r, bytes, r->sums.size) > may;
+}
+
 /* Until enough is free: down to the low mark, once anything has to go. One that cannot go is passed
  * over. */
 static int evict_for(struct fm_cache *c, uint64_t bytes, struct room *r)
@@ -227,6 +254,8 @@ static int evict_for(struct fm_cache *c, uint64_t bytes, struct room *r)
 	if (ret < 0)
 		return ret;
 	count = fm_evict_order(items, count, grace_ns);
+	if (is_beyond(r, bytes, sum_of(items, count)))
+		count = 0;
 	for (size_t i = 0; i < count && ret == 0 && lacking(r, bytes, r->low) > 0; i++)
 		if (fm_cache_evict(c, items[i].id) == 0)
 			ret = look(c, r);
@@ -236,7 +265,7 @@ static int evict_for(struct fm_cache *c, uint64_t bytes, struct room *r)
 
 /* ---- that there is none ---- */
 
-/* The datasets that cannot be evicted: MiB for each reason. */
+/* The datasets that are still here: bytes for each reason. */
 struct staying {
 	uint64_t of[FM_EVICT_GRACE + 1];
 	unsigned count[FM_EVICT_GRACE + 1];
@@ -253,7 +282,7 @@ static int count_staying(struct fm_cache *c, struct staying *s)
 	for (size_t i = 0; ret == 0 && i < count; i++) {
 		enum fm_evict_reason reason = fm_evict_reason(&items[i], grace_ns);
 
-		s->of[reason] += items[i].bytes >> 20;
+		s->of[reason] = plus(s->of[reason], items[i].bytes);
 		s->count[reason]++;
 	}
 	if (ret == 0)
@@ -292,7 +321,7 @@ static void say_what_helps(const struct staying *s, bool is_disk, char *text, si
 		if (s->count[helps[i].why] == 0)
 			continue;
 		add(text, max, "%s%s (%" PRIu64 " MiB in %u%s)", comma, helps[i].what,
-		    s->of[helps[i].why], s->count[helps[i].why], helps[i].how);
+		    s->of[helps[i].why] >> 20, s->count[helps[i].why], helps[i].how);
 		comma = ", ";
 	}
 	add(text, max, "%s%s", comma,
@@ -302,19 +331,27 @@ static void say_what_helps(const struct staying *s, bool is_disk, char *text, si
 static int refuse(struct fm_cache *c, const struct room *r, uint64_t bytes, const char *name,
 		  struct fm_err *err)
 {
-	bool is_disk = plus(r->sums.promised, bytes) > r->free;
+	/* where it lacks more */
+	bool is_disk = lacking_on_disk(r, bytes) == lacking(r, bytes, r->sums.size);
 	uint64_t has = is_disk ? more_than(r->free, r->sums.promised)
 			       : more_than(r->sums.size, r->sums.used);
 	char helps[FM_ERR_TEXT_MAX] = "";
 	struct staying s;
 
-	if (count_staying(c, &s) == 0)
+	if (count_staying(c, &s) == 0) {
+		/* They are here since they were not enough, not since they are open. */
+		if (is_beyond(r, bytes, s.of[FM_EVICT_MAY])) {
+			has = plus(has, s.of[FM_EVICT_MAY]);
+			s.count[FM_EVICT_MAY] = 0;
+		}
 		say_what_helps(&s, is_disk, helps, sizeof(helps));
+	}
 	return fm_err_set(err, -ENOSPC,
 			  "cache %.100s has no room for %.60s: %" PRIu64 " MiB are needed, %" PRIu64
 			  " MiB %s%s",
 			  c->directory, name ? name : "more", bytes >> 20, has >> 20,
-			  is_disk ? "are left on its file system" : "are left of its size", helps);
+			  is_disk ? "can be had on its file system" : "can be had of its size",
+			  helps);
 }
 
 int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const char *name,

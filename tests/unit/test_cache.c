@@ -256,6 +256,33 @@ static void test_low_mark(void)
 	scene_end(&s);
 }
 
+/* Nothing goes for what has no room then either. */
+static void test_too_large(void)
+{
+	struct scene s;
+	struct fm_cache_plan plan = scene_plan(9, 2 * 1024 * 1024 * MIB);
+	struct fm_cache_fetch *f;
+	uint64_t idle, held;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	idle = scene_stage(&s, 1, 20 * MIB);
+	held = scene_stage(&s, 2, 30 * MIB);
+	scene_pass(&s, 9 * HOUR);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, held, 1000, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &plan, &f, &s.err), -ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "2097152 MiB are needed, 69 MiB can be had"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "unpin (30 MiB in 1 pinned), raise"));
+	plan.bytes = 71 * MIB;
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &plan, &f, &s.err), -ENOSPC);
+	CU_ASSERT_EQUAL(scene_state(&s, idle), FM_CACHE_READY);
+	plan.bytes = 69 * MIB;
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, idle), FM_CACHE_ABSENT);
+	fm_cache_fetch_close(f);
+	scene_end(&s);
+}
+
 /* A fetch of it, interrupted as soon as it has room; its id. */
 static uint64_t abandon(struct scene *s, unsigned n, uint64_t bytes)
 {
@@ -355,7 +382,7 @@ static void test_foreign_writer(void)
 	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	CU_ASSERT_TRUE(fd >= 0 && posix_fallocate(fd, 0, 2 << 20) == 0);
 	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &second, &g, &s.err), -ENOSPC);
-	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "are left on its file system"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "can be had on its file system"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "remove other files"));
 	CU_ASSERT_EQUAL(ftruncate(fd, 0), 0);
 	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &second, &g, &s.err), 0);
@@ -1805,6 +1832,7 @@ static const struct fm_test tests[] = {
 	{"room is set aside first; who lacks it hears what would make some",
 	 test_room_and_eviction},
 	{"eviction goes down to the low mark", test_low_mark},
+	{"for what is too large nothing goes", test_too_large},
 	{"the room of an interrupted fetch is wanted back, after the grace", test_abandoned},
 	{"upkeep takes it first, and not just after a start", test_abandoned_and_upkeep},
 	{"what others write is taken into account", test_foreign_writer},
