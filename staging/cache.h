@@ -269,8 +269,8 @@ int fm_cache_check_quota(struct fm_cache *cache, uid_t uid, bool is_elsewhere,
  * partial one that is there is gone on with. Waits for the disk.
  *
  * -EALREADY: a READY dataset has that listing. -EBUSY: it is being fetched. -EBADMSG: a partial one
- * of that listing is of another size: discard it. -ENOSPC: no room; err names the cache, and what
- * would make room.
+ * of that listing is of another size: discard it. -ENOSPC: no room, or FM_CACHE_DATASETS_MAX are
+ * there and none may go; err names the cache, and what would make room.
  */
 int fm_cache_fetch(struct fm_cache *cache, const struct fm_cache_plan *plan,
 		   struct fm_cache_fetch **out, struct fm_err *err);

@@ -266,7 +266,7 @@ static int add_entry(struct fm_cache *c, const struct fm_cache_plan *plan,
 
 	(void)snprintf(set.name, sizeof(set.name), "%s", plan->name);
 	pthread_mutex_lock(&c->lock);
-	*out = set.source && c->count < FM_CACHE_DATASETS_MAX ? fm_cache_entry_new(c, &set) : NULL;
+	*out = set.source ? fm_cache_entry_new(c, &set) : NULL;
 	if (*out) {
 		(*out)->is_fetched = true;
 		(*out)->is_measured = true; /* nothing of it is there */
@@ -276,10 +276,8 @@ static int add_entry(struct fm_cache *c, const struct fm_cache_plan *plan,
 	if (*out)
 		return 0;
 	free(set.source);
-	return fm_err_set(err, -ENOMEM,
-			  "cache %.200s: no memory for one more dataset, or %d are there, the most "
-			  "that there may be: fmove unstage some",
-			  c->directory, FM_CACHE_DATASETS_MAX);
+	return fm_err_set(err, -ENOMEM, "cache %.200s: no memory for one more dataset",
+			  c->directory);
 }
 
 /* Under `room`. */
@@ -296,6 +294,8 @@ static int plan_it(struct fm_cache_fetch *f, const struct fm_cache_plan *plan, s
 	pthread_mutex_unlock(&c->lock);
 	if (ret == 0)
 		ret = fm_cache_room_make(c, fm_cache_room_of(&size), plan->files, plan->name, err);
+	if (ret == 0) /* after what went for room, which leaves its place */
+		ret = fm_cache_place_make(c, plan->name, err);
 	if (ret == 0)
 		ret = add_entry(c, plan, &f->e, err);
 	if (ret < 0)

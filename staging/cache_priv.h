@@ -150,6 +150,8 @@ void fm_cache_hold_free(struct fm_cache_hold *h);
 /* cache_room.c: under `room`. name: for whom, or NULL. */
 int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const char *name,
 		       struct fm_err *err);
+/* A place for one more dataset in the index, for which one goes if need be. */
+int fm_cache_place_make(struct fm_cache *c, const char *name, struct fm_err *err);
 
 /* cache_fetch.c */
 struct fm_cache_fetch {

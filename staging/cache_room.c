@@ -4,7 +4,7 @@
  *
  * Two things bound it: the size that the cache is given, and what the file system has free now less
  * what is promised and not written yet. Others write to the file system, too, so what it has free
- * is asked each time and never remembered.
+ * is asked each time and never remembered. The index has so many places, and no more.
  *
  * What is promised is read before the file system is asked. What is written between the two then
  * counts twice, which refuses too much for a moment; the other way round it would count not at all.
@@ -302,8 +302,8 @@ static void add(char *text, size_t max, const char *fmt, ...)
 	va_end(args);
 }
 
-/* "; to make room: ...", of what would help, the surest first. */
-static void say_what_helps(const struct staying *s, bool is_disk, char *text, size_t max)
+/* "; this makes room: ...", of what would help, the surest first; last (or NULL) always does. */
+static void say_what_helps(const struct staying *s, const char *last, char *text, size_t max)
 {
 	static const struct {
 		enum fm_evict_reason why;
@@ -324,8 +324,8 @@ static void say_what_helps(const struct staying *s, bool is_disk, char *text, si
 		    s->of[helps[i].why] >> 20, s->count[helps[i].why], helps[i].how);
 		comma = ", ";
 	}
-	add(text, max, "%s%s", comma,
-	    is_disk ? "remove other files from its file system" : "raise staging.size");
+	if (last)
+		add(text, max, "%s%s", comma, last);
 }
 
 static int refuse(struct fm_cache *c, const struct room *r, uint64_t bytes, const char *name,
@@ -344,7 +344,10 @@ static int refuse(struct fm_cache *c, const struct room *r, uint64_t bytes, cons
 			has = plus(has, s.of[FM_EVICT_MAY]);
 			s.count[FM_EVICT_MAY] = 0;
 		}
-		say_what_helps(&s, is_disk, helps, sizeof(helps));
+		say_what_helps(&s,
+			       is_disk ? "remove other files from its file system"
+				       : "raise staging.size",
+			       helps, sizeof(helps));
 	}
 	return fm_err_set(err, -ENOSPC,
 			  "cache %.100s has no room for %.60s: %" PRIu64 " MiB are needed, %" PRIu64
@@ -386,6 +389,50 @@ int fm_cache_make_room(struct fm_cache *c, uint64_t bytes, struct fm_err *err)
 	ret = fm_cache_room_make(c, bytes, 0, NULL, err);
 	pthread_mutex_unlock(&c->room);
 	return ret;
+}
+
+/* ---- a place ---- */
+
+static bool has_place(struct fm_cache *c)
+{
+	bool has;
+
+	pthread_mutex_lock(&c->lock);
+	has = c->count < FM_CACHE_DATASETS_MAX;
+	pthread_mutex_unlock(&c->lock);
+	return has;
+}
+
+static int no_place(struct fm_cache *c, const char *name, struct fm_err *err)
+{
+	char helps[FM_ERR_TEXT_MAX] = "";
+	struct staying s;
+
+	if (count_staying(c, &s) == 0)
+		say_what_helps(&s, NULL, helps, sizeof(helps));
+	return fm_err_set(err, -ENOSPC,
+			  "cache %.100s has no place for %.60s: %d datasets are there, which is "
+			  "the most%s",
+			  c->directory, name, FM_CACHE_DATASETS_MAX, helps);
+}
+
+int fm_cache_place_make(struct fm_cache *c, const char *name, struct fm_err *err)
+{
+	struct fm_evict_item *items;
+	uint64_t grace_ns;
+	size_t count;
+	int ret;
+
+	if (has_place(c))
+		return 0;
+	ret = list_items(c, &items, &count, &grace_ns);
+	if (ret < 0)
+		return fm_err_set(err, ret, "no memory to look for a place for %s", name);
+	count = fm_evict_order(items, count, grace_ns);
+	for (size_t i = 0; i < count && !has_place(c); i++)
+		(void)fm_cache_evict(c, items[i].id); /* one that cannot go is passed over */
+	fm_budget_free(items);
+	return has_place(c) ? 0 : no_place(c, name, err);
 }
 
 /* ---- upkeep ---- */

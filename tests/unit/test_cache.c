@@ -492,6 +492,49 @@ static void test_promise_of_many_files(void)
 	scene_end(&s);
 }
 
+/* ---- places ---- */
+
+/* A dataset of a few bytes of its own, of which nothing came; or the error. */
+static int plan_small(struct scene *s, unsigned n)
+{
+	struct fm_cache_plan plan = scene_plan(n, 10);
+	struct fm_cache_fetch *f;
+	int ret;
+
+	memcpy(plan.listing.bytes, &n, sizeof(n)); /* there are more than a byte tells apart */
+	ret = fm_cache_fetch(s->c, &plan, &f, &s->err);
+	if (ret == 0)
+		fm_cache_fetch_close(f);
+	return ret;
+}
+
+/* Goal: when as many are there as there may be, one more comes as soon as one of them may go. */
+static void test_as_many_as_there_may_be(void)
+{
+	struct scene s;
+	uint64_t pinned, idle;
+	unsigned n;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	pinned = scene_stage(&s, 1, 2 * FILE_LEN);
+	idle = scene_stage(&s, 2, 2 * FILE_LEN);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, pinned, 1000, &s.err), 0);
+	scene_pass(&s, 2 * HOUR);
+	for (n = 3; n <= FM_CACHE_DATASETS_MAX; n++)
+		CU_ASSERT_EQUAL_FATAL(plan_small(&s, n), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, idle), FM_CACHE_READY);
+	CU_ASSERT_EQUAL(plan_small(&s, n), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, idle), FM_CACHE_ABSENT);
+	CU_ASSERT_EQUAL(plan_small(&s, n + 1), -ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "4096 datasets are there, which is the most; "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "unpin (0 MiB in 1 pinned), wait for "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "unstage (64 MiB in 4095)"));
+	CU_ASSERT_EQUAL(plan_small(&s, n), 0); /* it is there */
+	CU_ASSERT_EQUAL(scene_state(&s, pinned), FM_CACHE_READY);
+	scene_end(&s);
+}
+
 /* ---- what stays ---- */
 
 static void check_open_stays(struct scene *s, uint64_t id)
@@ -1835,6 +1878,7 @@ static const struct fm_test tests[] = {
 	{"for what is too large nothing goes", test_too_large},
 	{"the room of an interrupted fetch is wanted back, after the grace", test_abandoned},
 	{"upkeep takes it first, and not just after a start", test_abandoned_and_upkeep},
+	{"as many as there may be: for one more another one goes", test_as_many_as_there_may_be},
 	{"what others write is taken into account", test_foreign_writer},
 	{"what a fetch has written is promised no more, and what is missing is", test_promise},
 	{"of many files, as their fetch says", test_promise_of_many_files},
