@@ -18,6 +18,62 @@ void fm_stage_source(const char *shared, const char *node, const char *store, co
 		(void)snprintf(out, size, "%s:%s/%s", node, store, path);
 }
 
+/* Whether it begins with that, behind which *at is then. */
+static bool begins(const char **at, const char *with)
+{
+	size_t len = strlen(with);
+	bool is_so = strncmp(*at, with, len) == 0;
+
+	*at += is_so ? len : 0;
+	return is_so;
+}
+
+/* A name of 1 to FM_CACHE_NODE_MAX bytes up to the divider. */
+static bool take_name(const char **at, char divider, char out[static FM_CACHE_NODE_MAX + 1])
+{
+	size_t len = strcspn(*at, divider == ':' ? ":/" : "/");
+
+	if (len == 0 || len > FM_CACHE_NODE_MAX || (*at)[len] != divider)
+		return false;
+	memcpy(out, *at, len);
+	out[len] = '\0';
+	*at += len + 1;
+	return true;
+}
+
+static bool take_number(const char **at)
+{
+	size_t len = strspn(*at, "0123456789");
+
+	if (len == 0 || (*at)[len] != '/')
+		return false;
+	*at += len + 1;
+	return true;
+}
+
+int fm_stage_source_parse(const char *source, struct fm_stage_source_parts *out)
+{
+	const char *at = source;
+
+	*out = (struct fm_stage_source_parts){ .kind = FM_STAGE_PLAIN };
+	if (begins(&at, FM_STAGE_SHARED)) {
+		out->kind = FM_STAGE_SHARED_STORE;
+		if (!take_name(&at, '/', out->store))
+			return -EINVAL;
+	} else if (begins(&at, FM_HUB_OWN_SOURCE)) {
+		out->kind = FM_STAGE_OWN_HUB;
+		if (!take_number(&at))
+			return -EINVAL;
+	} else {
+		if (begins(&at, FM_HUB_SOURCE))
+			out->kind = FM_STAGE_HUB;
+		if (!take_name(&at, ':', out->node) || !take_name(&at, '/', out->store))
+			return -EINVAL;
+	}
+	out->path = at;
+	return 0;
+}
+
 int fm_stage_key(const char *source, const uint8_t *listing, bool is_file, struct fm_cache_key *out)
 {
 	static const uint8_t file = 1;

@@ -7,10 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct fm_cache_key;
+#include "staging/cache_limits.h"
 
 /* The source of a shared store begins with this; no node has such a name. */
 #define FM_STAGE_SHARED "shared "
+
+/* The source of a dataset that a hub gave (service/hub.h) begins with the first one; one of a
+ * user's own hub cache with the second one, and his number. */
+#define FM_HUB_SOURCE	  "hf://"
+#define FM_HUB_OWN_SOURCE FM_HUB_SOURCE "~"
 
 /*
  * The name of a source: NODE:STORE/PATH, or "shared ID/PATH" for a shared store, whichever node was
@@ -18,6 +23,24 @@ struct fm_cache_key;
  */
 void fm_stage_source(const char *shared, const char *node, const char *store, const char *path,
 		     char *out, size_t size);
+
+enum fm_stage_source_kind {
+	FM_STAGE_PLAIN,			/* NODE:STORE/PATH */
+	FM_STAGE_SHARED_STORE,		/* shared ID/PATH */
+	FM_STAGE_HUB,			/* hf://NODE:STORE/PATH */
+	FM_STAGE_OWN_HUB		/* hf://~UID/PATH */
+};
+
+/* What the name of a source says. */
+struct fm_stage_source_parts {
+	enum fm_stage_source_kind kind;
+	char node[FM_CACHE_NODE_MAX + 1];	/* PLAIN, HUB; else "" */
+	char store[FM_CACHE_NODE_MAX + 1];	/* SHARED_STORE: its ID; OWN_HUB: "" */
+	const char *path;			/* in the name that was taken apart */
+};
+
+/* Takes the name of a source apart. -EINVAL: it is none. */
+int fm_stage_source_parse(const char *source, struct fm_stage_source_parts *out);
 
 /*
  * The key of a listing in the cache: the SHA-256 of source and listing. Anybody can make equal

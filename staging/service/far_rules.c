@@ -17,7 +17,7 @@
 #include "mover/node/node.h"
 #include "mover/node/session.h"
 #include "staging/cache.h"
-#include "staging/service/hub.h"
+#include "staging/key.h"
 #include "staging/service/named.h"
 #include "staging/service/together.h"
 
@@ -131,21 +131,14 @@ static struct word *get_word(struct fm_far_rules *f, const char *node, const cha
 static bool split(const struct fm_far_rules *f, const char *source,
 		  char node[static FM_WIRE_NAME_MAX + 1], char store[static FM_WIRE_NAME_MAX + 1])
 {
-	size_t len;
+	struct fm_stage_source_parts s;
 
-	if (!fm_stage_rights_is_far(f->o.node, source))
+	_Static_assert(sizeof(s.node) == FM_WIRE_NAME_MAX + 1 && sizeof(s.store) == sizeof(s.node),
+		       "whole names");
+	if (fm_stage_source_parse(source, &s) < 0 || !s.node[0] || strcmp(s.node, f->o.node) == 0)
 		return false;
-	if (strncmp(source, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) == 0)
-		source += strlen(FM_HUB_SOURCE);
-	len = strcspn(source, ":/");
-	if (source[len] != ':' || len > FM_WIRE_NAME_MAX)
-		return false;
-	(void)snprintf(node, FM_WIRE_NAME_MAX + 1, "%.*s", (int)len, source);
-	source += len + 1;
-	len = strcspn(source, "/");
-	if (len == 0 || len > FM_WIRE_NAME_MAX)
-		return false;
-	(void)snprintf(store, FM_WIRE_NAME_MAX + 1, "%.*s", (int)len, source);
+	memcpy(node, s.node, sizeof(s.node));
+	memcpy(store, s.store, sizeof(s.store));
 	return true;
 }
 

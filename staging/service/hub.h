@@ -33,9 +33,7 @@
 #include "mover/base/hub_name.h"
 #include "mover/store/store.h"
 #include "mover/wire/wire.h"
-
-/* The source of a dataset that a hub gave begins with it. */
-#define FM_HUB_SOURCE "hf://"
+#include "staging/key.h"
 
 /* What it says. */
 struct fm_hub_source {
@@ -47,11 +45,10 @@ struct fm_hub_source {
  * What came of a user's own hub cache, by his hands (own_ask.h), is of the source
  * hf://~UID/KIND--ORG--NAME@COMMIT. No node's is called so, since that has a ':' before the first
  * '/' behind "//", and fm_hub_source_parse() refuses it: whatever is done by a source's node or
- * store passes it by.
+ * store passes it by. (FM_HUB_OWN_SOURCE: staging/key.h)
+ *
+ * path: KIND--ORG--NAME@COMMIT.
  */
-#define FM_HUB_OWN_SOURCE FM_HUB_SOURCE "~"
-
-/* path: KIND--ORG--NAME@COMMIT. */
 void fm_hub_own_source(uid_t uid, const char *path, char *out, size_t size);
 bool fm_hub_is_own(const char *source);
 /* The name's revision is a commit. -EINVAL: it is none of a user's own cache. */

@@ -244,28 +244,35 @@ static void next(struct mending *m)
 }
 
 /*
- * Takes apart NODE:STORE/PATH. For a hub, hf://NODE:STORE/PATH, the files are where they are in its
- * store.
+ * A store that several nodes have is read here, where it is as near as anywhere. This node may have
+ * none any more, or another seal of a volume, which is another store.
  */
+static int take_shared(struct mending *m, const char *id, struct fm_err *err)
+{
+	(void)snprintf(m->node, sizeof(m->node), "%s", m->s->node);
+	m->store = fm_engine_store_shared(m->s->engine, id);
+	return m->store ? 0
+			: fm_err_set(err, -ENOENT,
+				     "no store of this node is, or can be read as, shared \"%s\"",
+				     id);
+}
+
+/* Of a hub the files are where they are in its store. */
 static int take_source(struct mending *m, const char *source, struct fm_err *err)
 {
-	const char *at = source, *store, *slash;
-	bool is_hub = strncmp(at, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) == 0;
+	struct fm_stage_source_parts s;
 
-	if (fm_hub_is_own(source))
+	if (fm_stage_source_parse(source, &s) < 0)
+		return fm_err_set(err, -EOPNOTSUPP, "%.300s is no source of a store", source);
+	if (s.kind == FM_STAGE_OWN_HUB)
 		return fm_err_set(err, -EOPNOTSUPP,
 				  "it came from a user's own hub cache, which only he can read: "
 				  "fmove unstage it, and stage it again as that user");
-	if (is_hub)
-		at += strlen(FM_HUB_SOURCE);
-	store = strchr(at, ':');
-	slash = store ? strchr(store, '/') : NULL;
-	if (!slash || (size_t)(store - at) >= sizeof(m->node) ||
-	    (size_t)(slash - store - 1) >= sizeof(m->name))
-		return fm_err_set(err, -EOPNOTSUPP, "%.300s is no source of one node", source);
-	(void)snprintf(m->node, sizeof(m->node), "%.*s", (int)(store - at), at);
-	(void)snprintf(m->name, sizeof(m->name), "%.*s", (int)(slash - store - 1), store + 1);
-	(void)snprintf(m->base, sizeof(m->base), "%s", is_hub ? "" : slash + 1);
+	(void)snprintf(m->base, sizeof(m->base), "%s", s.kind == FM_STAGE_HUB ? "" : s.path);
+	if (s.kind == FM_STAGE_SHARED_STORE)
+		return take_shared(m, s.store, err);
+	(void)snprintf(m->node, sizeof(m->node), "%s", s.node);
+	(void)snprintf(m->name, sizeof(m->name), "%s", s.store);
 	if (strcmp(m->node, m->s->node) != 0)
 		return 0;
 	m->store = fm_engine_store_get(m->s->engine, m->name, strlen(m->name));

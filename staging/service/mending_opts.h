@@ -29,7 +29,7 @@ struct fm_mending_opts {
 	struct fm_stager *stager;
 	const char *job;	/* what comes, and is held for it, is logged under; NULL: none */
 	const char *name;	/* of the dataset; */
-	const char *source;	/* ... NODE:STORE/PATH */
+	const char *source;	/* ... staging/key.h has its forms */
 	struct fm_cache_key listing, version;	/* of the dataset */
 	bool is_file;		/* the dataset is that file */
 	int root;		/* the dataset's directory */

@@ -196,60 +196,63 @@ void fm_stage_rights_end(struct fm_cache *cache, const char *source, uid_t uid, 
 
 /* ---- the store of a source ---- */
 
-/* In a store of this node, whose name it returns; NULL: it is another node's, or shared. */
-static const char *own_store(const char *node, const char *source)
-{
-	size_t len = strlen(node);
+enum whose {
+	OURS,				/* of a store of this node */
+	SHARED,				/* its store has an ID */
+	OTHERS				/* of another node, or of none */
+};
 
-	if (strncmp(source, FM_HUB_SOURCE, strlen(FM_HUB_SOURCE)) == 0)
-		source += strlen(FM_HUB_SOURCE);
-	return strncmp(source, node, len) == 0 && source[len] == ':' ? source + len + 1 : NULL;
-}
-
-static bool is_shared(const char *source)
+static enum whose whose(const char *node, const char *source, struct fm_stage_source_parts *s)
 {
-	return strncmp(source, FM_STAGE_SHARED, strlen(FM_STAGE_SHARED)) == 0;
+	if (fm_stage_source_parse(source, s) < 0)
+		return OTHERS;
+	if (s->kind == FM_STAGE_SHARED_STORE)
+		return SHARED;
+	return strcmp(s->node, node) == 0 ? OURS : OTHERS;
 }
 
 bool fm_stage_rights_is_far(const char *node, const char *source)
 {
-	return !is_shared(source) && !own_store(node, source);
+	struct fm_stage_source_parts s;
+
+	return whose(node, source, &s) == OTHERS;
 }
 
-/* NODE:STORE/PATH of this node, or shared ID/PATH. */
 struct fm_store_ref *fm_stage_rights_store(struct fm_engine *engine, const char *node,
 					   const char *source)
 {
-	char id[FM_SHARED_LEN_MAX + 1];
-	const char *store;
+	struct fm_stage_source_parts s;
 
-	if (is_shared(source)) {
-		source += strlen(FM_STAGE_SHARED);
-		(void)snprintf(id, sizeof(id), "%.*s", (int)strcspn(source, "/"), source);
-		return fm_engine_store_shared_rules(engine, id);
+	switch (whose(node, source, &s)) {
+	case OURS:
+		return fm_engine_store_rules(engine, s.store, strlen(s.store));
+	case SHARED:
+		return fm_engine_store_shared_rules(engine, s.store);
+	case OTHERS:
+		break;
 	}
-	store = own_store(node, source);
-	return store ? fm_engine_store_rules(engine, store, strcspn(store, "/")) : NULL;
+	return NULL;
 }
 
 bool fm_stage_rights_wait(struct fm_engine *engine, const char *node, const char *source)
 {
 	struct fm_store_ref *ref = fm_stage_rights_store(engine, node, source);
-	const char *store = is_shared(source) ? NULL : own_store(node, source);
 	bool is_silent = ref && ref->store->is_silent;
-	char id[FM_SHARED_LEN_MAX + 1];
+	struct fm_stage_source_parts s;
 
 	if (ref)
 		fm_engine_store_put(ref);
 	if (ref)
 		return is_silent;
-	if (is_shared(source)) {
-		(void)snprintf(id, sizeof(id), "%.*s",
-			       (int)strcspn(source + strlen(FM_STAGE_SHARED), "/"),
-			       source + strlen(FM_STAGE_SHARED));
-		return fm_engine_is_volume_away(engine, id);
+	switch (whose(node, source, &s)) {
+	case OURS:
+		return fm_engine_volume_of(engine, s.store, strlen(s.store));
+	case SHARED:
+		return fm_engine_is_volume_away(engine, s.store);
+	case OTHERS:
+		break;
 	}
-	return store && fm_engine_volume_of(engine, store, strcspn(store, "/"));
+	return false;
 }
 
 /* ---- all ---- */

@@ -110,6 +110,27 @@ is_like "$(cat out.3)" "$(cat out.1)"
 sed -i '/shared = "nfs1"/d' "$dir/c/n4/fmove.conf"
 take_over 4
 rm -r "$(store 1)/both"
+
+# Damaged bytes come again from the store that a node has, whatever it is called there; to n4, which has none any more, from a node with a copy.
+mkdir "$(store 1)/small"
+random 5000000 "$(store 1)/small/f"
+copies=()
+for i in 1:s/small:n1 3:other/small:n3 4:n2:s/small:'n[13]'; do
+	node=${i%%:*} from=${i##*:} source=${i#*:}
+	copy=$(at "$node" stage "${source%:*}" 2>err) || bad "small on n$node: $(cat err)"
+	copies+=("$copy")
+	spoil "$copy/f" 10
+	at "$node" datasets check small >out 2>err || bad "n$node does not mend: $(cat out err)"
+	grep -qx "corrupt: f at byte 0, 4,194,304 bytes, mended from $from" out || bad "n$node: $(cat out err)"
+	cmp "$copy/f" "$(store 1)/small/f" || bad "n$node: it is not mended"
+done
+# All copies are damaged there: both reasons are told.
+for copy in "${copies[@]}"; do
+	spoil "$copy/f" 10
+done
+at 4 datasets check small >out 2>err && bad "n4 mends what nobody has: $(cat out err)"
+grep -q 'no store of this node is, or can be read as, shared "nfs1"; ' err || bad "n4 says: $(cat err)"
+rm -r "$(store 1)/small"
 for ((tries = 0; tries < 5; tries++)); do
 	rm -rf "$(store 1)/far"
 	new_set far
