@@ -433,7 +433,10 @@ void fm_cache_close(struct fm_cache *c)
 	fm_cache_holds_end(c);
 	for (int i = 0; i < FM_CACHE_PLACES; i++)
 		(void)close(c->dirs[i]); /* only names were changed through it */
-	(void)flock(c->root, LOCK_UN);	 /* a process that we forked may have it open, too */
+	/* a process that we forked may have them open, too */
+	(void)flock(c->locked, LOCK_UN);
+	(void)flock(c->root, LOCK_UN);
+	(void)close(c->locked); /* nothing was written to it */
 	(void)close(c->root);
 	free_all(c);
 }

@@ -49,8 +49,9 @@ _Static_assert(sizeof(places) / sizeof(places[0]) == FM_CACHE_PLACES, "each plac
 static int is_stranger(void *ctx, const char *name)
 {
 	(void)ctx;
-	/* What mkfs leaves, and a head that was being written when we were ended. */
-	return strcmp(name, "lost+found") != 0 && strcmp(name, ".new." FM_CACHE_HEAD_NAME) != 0;
+	/* What mkfs leaves, what we lock, and a head that was being written when we were ended. */
+	return strcmp(name, "lost+found") != 0 && strcmp(name, ".new." FM_CACHE_HEAD_NAME) != 0 &&
+	       strcmp(name, FM_CACHE_LOCK_NAME) != 0;
 }
 
 static void warn_of_memory(const struct fm_cache *c)
@@ -95,19 +96,80 @@ static int open_root(struct fm_cache *c, struct fm_err *err)
 	return ret;
 }
 
-/*
- * On a local file system flock(2) does what it should, and the lock ends with us, however we end.
- * It is the directory's: a file in it could be replaced by who starts at the same moment.
- */
-static int lock_root(struct fm_cache *c, struct fm_err *err)
+static bool is_missing(const struct fm_cache *c, const char *name)
 {
-	int ret = FM_FAULT("cache.flock") ? -ENOLCK : fm_call(flock(c->root, LOCK_EX | LOCK_NB));
+	struct stat st;
 
+	return fm_call_fstatat(c->root, name, &st) == -ENOENT;
+}
+
+/* Before anything is made in it: nothing is, if it is somebody's own. */
+static int check_is_ours(struct fm_cache *c, struct fm_err *err)
+{
+	int ret = is_missing(c, FM_CACHE_HEAD_NAME) ? fm_cache_names(c->root, is_stranger, NULL)
+						    : 0;
+
+	if (ret == 1 && is_missing(c, FM_CACHE_HEAD_NAME))	/* nobody made it meanwhile */
+		return fm_err_set(err, -EBADMSG,
+				  "it is not empty, and no cache: name an empty directory");
+	return ret < 0 ? fm_err_sys(err, ret, "look what is in it") : 0;
+}
+
+static int lock_file(int fd, struct fm_err *err)
+{
+	struct stat st;
+	int ret = fm_cache_sys_fstat(fd, &st);
+
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look at " FM_CACHE_LOCK_NAME);
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0)
+		return fm_err_set(err, -EPERM,
+				  FM_CACHE_LOCK_NAME " in it must be a file of user %u that nobody "
+				  "else may open (mode 0600): remove what is there",
+				  (unsigned)geteuid());
+	ret = FM_FAULT("cache.flock") ? -ENOLCK : fm_call(flock(fd, LOCK_EX | LOCK_NB));
 	if (ret == -EWOULDBLOCK)
 		return fm_err_set(
 			err, -EBUSY,
 			"another daemon uses it: give each a staging.directory of its own");
-	return ret < 0 ? fm_err_sys(err, ret, "lock the directory") : 0;
+	return ret < 0 ? fm_err_sys(err, ret, "lock the file " FM_CACHE_LOCK_NAME) : 0;
+}
+
+/*
+ * On a local file system flock(2) does what it should, and the lock ends with us, however we end.
+ * It is that of a file that nobody else can open: whoever may look at a directory can lock it, and
+ * every user may look at this one. The file stays, also when we end. Returns its descriptor.
+ */
+static int open_lock(struct fm_cache *c, struct fm_err *err)
+{
+	int fd = fm_cache_sys_open(c->root, FM_CACHE_LOCK_NAME, O_RDWR | O_CREAT | O_NONBLOCK,
+				   0600);
+	int ret;
+
+	if (fd < 0)
+		return fm_err_sys(err, fd, "open the file " FM_CACHE_LOCK_NAME);
+	ret = lock_file(fd, err);
+	if (ret == 0)
+		return fd;
+	(void)close(fd);	/* nothing was written to it */
+	return ret;
+}
+
+/*
+ * Versions before that file locked the directory, and none of them is to start beside us. Of such a
+ * lock nobody knows whose it is: it is not believed, and said.
+ */
+static int lock_root(struct fm_cache *c, struct fm_err *err)
+{
+	c->locked = open_lock(c, err);
+	if (c->locked < 0)
+		return c->locked;
+	if (fm_call(flock(c->root, LOCK_EX | LOCK_NB)) == -EWOULDBLOCK)
+		fm_log_warn("cache %s: somebody has the directory locked (\"fuser -v\" names him): "
+			    "if it is a fmoved of an older version, it must not run beside this "
+			    "one; else it does not matter",
+			    c->directory);
+	return 0;
 }
 
 static int write_head(struct fm_cache *c)
@@ -119,17 +181,13 @@ static int write_head(struct fm_cache *c)
 }
 
 /*
- * Writes the head first, so that a directory that has anything else of a cache also has its head.
+ * Writes the head first, so that a directory that has anything else of a cache but the lock also
+ * has its head.
  */
 static int make_head(struct fm_cache *c, struct fm_err *err)
 {
-	int ret = fm_cache_names(c->root, is_stranger, NULL);
+	int ret = write_head(c);
 
-	if (ret == 1)
-		return fm_err_set(err, -EBADMSG,
-				  "it is not empty, and no cache: name an empty directory");
-	if (ret == 0)
-		ret = write_head(c);
 	return ret < 0 ? fm_err_sys(err, ret, "make a cache of it") : 0;
 }
 
@@ -181,11 +239,16 @@ static int open_place(struct fm_cache *c, int place, struct fm_err *err)
 
 /* ---- made again ---- */
 
-static bool is_missing(const struct fm_cache *c, const char *name)
+/* A lock without a name keeps nobody away. */
+static int renew_lock(struct fm_cache *c, struct fm_err *err)
 {
-	struct stat st;
+	int fd = open_lock(c, err);
 
-	return fm_call_fstatat(c->root, name, &st) == -ENOENT;
+	if (fd < 0)
+		return fd;
+	(void)close(c->locked);	/* nothing was written to it */
+	c->locked = fd;
+	return 0;
 }
 
 /*
@@ -205,8 +268,11 @@ static int renew_place(struct fm_cache *c, int place, struct fm_err *err)
 
 static int renew(struct fm_cache *c, struct fm_err *err)
 {
-	int ret = is_missing(c, FM_CACHE_HEAD_NAME) ? write_head(c) : 0;
+	int ret = is_missing(c, FM_CACHE_LOCK_NAME) ? renew_lock(c, err) : 0;
 
+	if (ret < 0)
+		return ret;
+	ret = is_missing(c, FM_CACHE_HEAD_NAME) ? write_head(c) : 0;
 	if (ret < 0)
 		(void)fm_err_sys(err, ret, "make its head again");
 	for (int i = 0; i < FM_CACHE_PLACES && ret == 0; i++) {
@@ -509,7 +575,7 @@ int fm_cache_load(struct fm_cache *c, struct fm_err *err)
 	struct fm_journal_host host;
 	int ret;
 
-	c->root = -1;
+	c->root = c->locked = -1;
 	for (int i = 0; i < FM_CACHE_PLACES; i++)
 		c->dirs[i] = -1;
 	ret = fm_journal_host_here(&host);
@@ -517,6 +583,8 @@ int fm_cache_load(struct fm_cache *c, struct fm_err *err)
 		return fm_err_sys(err, ret, "which boot this is");
 	memcpy(c->boot, host.boot, sizeof(c->boot));
 	ret = open_root(c, err);
+	if (ret == 0)
+		ret = check_is_ours(c, err);
 	if (ret == 0)
 		ret = lock_root(c, err);
 	if (ret == 0)
@@ -534,6 +602,8 @@ int fm_cache_load(struct fm_cache *c, struct fm_err *err)
 	for (int i = 0; i < FM_CACHE_PLACES; i++)
 		if (c->dirs[i] >= 0)
 			(void)close(c->dirs[i]); /* only read */
+	if (c->locked >= 0)
+		(void)close(c->locked); /* nothing was written to it */
 	if (c->root >= 0)
 		(void)close(c->root);
 	return ret;

@@ -31,6 +31,7 @@ enum fm_cache_place {
 };
 
 #define FM_CACHE_HEAD_NAME	"head"
+#define FM_CACHE_LOCK_NAME	"lock"
 #define FM_CACHE_DATASET_NAME	".dataset"
 #define FM_CACHE_USE_NAME	".use"
 #define FM_CACHE_EXTENTS_NAME	".extents"
@@ -70,7 +71,8 @@ struct fm_cache_hold {
 struct fm_cache {
 	struct fm_cache_opts o;
 	char *directory;
-	int root; /* locked as long as we are there */
+	int root;
+	int locked; /* the file that is, as long as we are there; under `places` */
 	dev_t device; /* of its file system */
 	int dirs[FM_CACHE_PLACES];
 	uint8_t boot[FM_HOLD_BOOT_LEN];

@@ -5,6 +5,7 @@
  */
 #include <grp.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -1695,6 +1696,14 @@ static void refused(struct scene *s, int code, const char *text)
 		CU_FAIL(s->err.text);
 }
 
+static void remove_below(struct scene *s, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", s->dir, name);
+	remove_all(path);
+}
+
 static void test_another_daemon(void)
 {
 	struct scene s;
@@ -1704,10 +1713,65 @@ static void test_another_daemon(void)
 	refused(&s, -EBUSY, "another daemon uses it");
 	if (!fm_test_lacks_faults()) {
 		fm_fault_arm("cache.flock", 1);
-		refused(&s, -ENOLCK, "lock the directory: No locks available");
+		refused(&s, -ENOLCK, "lock the file lock: No locks available");
 		fm_fault_arm(NULL, 0);
 	}
 	scene_end(&s);
+}
+
+/*
+ * Goal: what any user can lock keeps no daemon from its cache, and what it locks no other user can.
+ * Method: somebody has the directory locked, which takes no right but to look at it, when a daemon
+ * starts, and while it is there. The file is not as it must be; it is removed meanwhile.
+ */
+static void test_lock(void)
+{
+	char path[80];
+	struct stat st;
+	struct scene s;
+	int fd;
+
+	scene_new(&s, "/var/tmp");
+	CU_ASSERT_EQUAL(chmod(s.dir, 0755), 0);
+	fd = open(s.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CU_ASSERT_TRUE_FATAL(fd >= 0 && flock(fd, LOCK_SH) == 0);
+	scene_open(&s);
+	refused(&s, -EBUSY, "another daemon uses it");
+	scene_reopen(&s);
+	CU_ASSERT_EQUAL(flock(fd, LOCK_UN), 0);
+	scene_reopen(&s);
+	CU_ASSERT_TRUE(flock(fd, LOCK_EX | LOCK_NB) < 0);	/* as an older daemon does */
+	snprintf(path, sizeof(path), "%s/lock", s.dir);
+	CU_ASSERT_TRUE(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600);
+	CU_ASSERT_EQUAL(unlink(path), 0);
+	remove_below(&s, "partial");
+	(void)scene_stage(&s, 1, MIB);	/* which makes again what was removed */
+	CU_ASSERT_EQUAL(stat(path, &st), 0);
+	refused(&s, -EBUSY, "another daemon uses it");
+	fm_cache_close(s.c);
+	CU_ASSERT_EQUAL(chmod(path, 0644), 0);
+	refused(&s, -EPERM, "lock in it must be a file of user");
+	CU_ASSERT_EQUAL(unlink(path), 0);
+	CU_ASSERT_EQUAL_FATAL(symlink("/etc/passwd", path), 0);
+	refused(&s, -ELOOP, "open the file lock");
+	CU_ASSERT_EQUAL(unlink(path), 0);
+	close(fd);
+	scene_open(&s);
+	scene_end(&s);
+}
+
+/* What is somebody's own is left as it was, without a lock in it, too. */
+static void test_nothing_is_made(void)
+{
+	char path[80];
+	struct scene s;
+
+	scene_new(&s, "/var/tmp");
+	snprintf(path, sizeof(path), "%s/own", s.dir);
+	CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
+	refused(&s, -EBADMSG, "it is not empty, and no cache");
+	CU_ASSERT_FALSE(scene_exists(&s, "lock"));
+	remove_all(s.dir);
 }
 
 /* What is called as the file of a cache may be somebody's own: nobody is told to remove it. */
@@ -1732,14 +1796,6 @@ static void test_foreign_head(void)
 }
 
 /* ---- what somebody removed ---- */
-
-static void remove_below(struct scene *s, const char *name)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", s->dir, name);
-	remove_all(path);
-}
 
 /* What came of a dataset goes by hand, alone or with all of the cache; all of it comes anew. */
 static void removed(const char *what)
@@ -1868,6 +1924,8 @@ static const struct fm_test tests[] = {
 	{"what has the longest paths there may be is READY, and can go", test_longest_path},
 	{"a directory that another daemon uses, or cannot be locked, is refused, and why",
 	 test_another_daemon},
+	{"what any user can lock keeps nobody away", test_lock},
+	{"in a directory of somebody's own nothing is made", test_nothing_is_made},
 	{"a head that no cache wrote is somebody's own", test_foreign_head},
 	{"what somebody removed by hand is made again, and comes anew", test_removed},
 	{"what came, and somebody removed, may be discarded", test_removed_partial},
