@@ -88,7 +88,8 @@ struct fm_cache_opts {
 /*
  * Waits for the disk; as long for five million files as for one. -EPERM: the directory is not ours,
  * or others may write to it. -EBUSY: another process has it. -EBADMSG: it is no cache, and not
- * empty. What is damaged in it is ABSENT, and said in the log.
+ * empty. What is damaged in it is ABSENT, and said in the log; so is, until the next start, what
+ * the disk cannot read, which stays where it is.
  */
 int fm_cache_open(const struct fm_cache_opts *opts, struct fm_cache **out, struct fm_err *err);
 
@@ -268,6 +269,8 @@ int fm_cache_check_quota(struct fm_cache *cache, uid_t uid, bool is_elsewhere,
  * Room for it is set aside, for which others go if need be, and its directory is made; or the
  * partial one that is there is gone on with. Waits for the disk.
  *
+ * -EUCLEAN: what was not taken at the start is in its place.
+ *
  * -EALREADY: a READY dataset has that listing. -EBUSY: it is being fetched. -EBADMSG: a partial one
  * of that listing is of another size: discard it. -ENOSPC: no room, or FM_CACHE_DATASETS_MAX are
  * there and none may go; err names the cache, and what would make room.
@@ -310,8 +313,8 @@ int fm_cache_fetch_save(struct fm_cache_fetch *f, struct fm_err *err);
 
 /*
  * All extents are marked and the manifest is there: READY, and requested now. -EINVAL: they are
- * not. -EEXIST: this version is here already; the partial one should be discarded. The caller still
- * closes f. Waits for the disk.
+ * not. -EEXIST: this version is here already; the partial one should be discarded. -EUCLEAN: what
+ * was not taken at the start is in its place. The caller still closes f. Waits for the disk.
  */
 int fm_cache_fetch_ready(struct fm_cache_fetch *f, const struct fm_cache_key *version,
 			 struct fm_err *err);

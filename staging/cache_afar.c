@@ -100,6 +100,12 @@ static int load_one(void *ctx, const char *name)
 		fm_log_warn("cache %s: the holder of afar/%s is not shown to this service: it does "
 			    "not hold on other nodes any more",
 			    l->c->directory, name);
+	if (fm_cache_is_unreadable(ret)) {
+		fm_log_warn("cache %s: the disk cannot read afar/%s (%s): nothing is held on other "
+			    "nodes by it, and it stays for a later start",
+			    l->c->directory, name, fm_err_name(ret));
+		return 0;
+	}
 	if (ret == -EBADMSG)
 		fm_log_warn("cache %s: a file in afar is damaged or no hold: it is removed",
 			    l->c->directory);

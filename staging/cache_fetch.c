@@ -93,6 +93,11 @@ static int make_dir(struct fm_cache_fetch *f, struct fm_err *err)
 
 	fm_cache_entry_name(f->e, name);
 	ret = fm_cache_sys_mkdir(partial, name, 0700);
+	if (ret == -EEXIST)	/* else it would be known */
+		return fm_err_set(err, -EUCLEAN,
+				  "cache %.200s: partial/%s was not taken when fmoved started: its "
+				  "log says why; mend that and restart fmoved, or remove it",
+				  f->c->directory, name);
 	if (ret < 0)
 		return fm_err_making(err, ret, partial, "cache %.200s: make partial/%s",
 				     f->c->directory, name);

@@ -90,6 +90,11 @@ int fm_cache_file_read(int dir, const char *name, size_t max, uint8_t **out, siz
 	return ret;
 }
 
+bool fm_cache_is_unreadable(int code)
+{
+	return code == -EIO || code == -EUCLEAN;
+}
+
 /* ---- names ---- */
 
 static int each_name(DIR *d, int (*fn)(void *ctx, const char *name), void *ctx)

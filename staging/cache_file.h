@@ -29,6 +29,9 @@ int fm_cache_file_write(int dir, const char *name, const void *bytes, size_t len
  * longer. */
 int fm_cache_file_read(int dir, const char *name, size_t max, uint8_t **out, size_t *len);
 
+/* Whether it is an error of what the disk has of one thing, and says nothing of another. */
+bool fm_cache_is_unreadable(int code);
+
 /* fn for each name, "." and ".." left out, until it returns something else than 0. */
 int fm_cache_names(int dir, int (*fn)(void *ctx, const char *name), void *ctx);
 

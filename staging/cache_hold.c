@@ -501,6 +501,15 @@ int fm_cache_hold_load(struct fm_cache *c, const char *name)
 			    c->directory, name);
 		return 0;
 	}
+	/* it may be of what could not be read now */
+	if (ret == -ESRCH && c->has_unread)
+		return 0;
+	if (fm_cache_is_unreadable(ret)) {
+		fm_log_warn("cache %s: the disk cannot read holds/%s (%s): it holds nothing, and "
+			    "stays for a later start",
+			    c->directory, name, fm_err_name(ret));
+		return 0;
+	}
 	if (ret == -EBADMSG)
 		fm_log_warn("cache %s: a file in holds is damaged or no hold: it is removed",
 			    c->directory);

@@ -8,6 +8,9 @@
  * A directory of a dataset without its mark is not ours. It is left alone, whatever its name is. An
  * empty one is from between mkdir and mark, and goes. One with its mark and a damaged .dataset has
  * nobody who could know what it is: it goes, unless somebody has a file of it open.
+ *
+ * What the disk cannot read (EIO, EUCLEAN) of one dataset or hold costs that one, and not the
+ * cache: it stays where it is, unused, since the next start may read it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -324,12 +327,28 @@ static int look_for_mark(void *ctx, const char *name)
 	return 0;
 }
 
+/* A damaged file system has other errors than a damaged disk. */
+static bool is_unreadable(int ret)
+{
+	return fm_cache_is_unreadable(ret) || ret == -EBADMSG;
+}
+
 static void say_damaged(const struct found *f, const char *what, const char *so)
 {
 	char shown[128];
 
 	fm_log_warn("cache %s: %s/%s: %s; %s", f->c->directory, places[f->place],
 		    fm_plain(f->name, strlen(f->name), shown, sizeof(shown)), what, so);
+}
+
+static void say_unreadable(const struct found *f, int ret)
+{
+	char what[128];
+
+	f->c->has_unread = true;
+	(void)snprintf(what, sizeof(what), "the disk cannot read it (%s)", fm_err_name(ret));
+	say_damaged(f, what,
+		    "it stays, unused: look at the disk, and restart fmoved, or remove it");
 }
 
 /* Away with it, unless it is used. */
@@ -494,11 +513,15 @@ static int take_entry(const struct found *f, struct fm_cache_dataset *set)
 		e->use.used = fm_cache_now(f->c); /* what fetched it may have ended just now */
 	if (ret == 0 && f->place == FM_CACHE_PARTIAL)
 		ret = read_extents(f, e);
+	if (ret < 0) {
+		fm_cache_entry_free(f->c, e);
+		return ret;
+	}
 	if (f->place != FM_CACHE_PARTIAL) {
 		e->state = FM_CACHE_READY;
 		e->extents_done = e->set.extents;
 	}
-	return ret;
+	return 0;
 }
 
 static int look_into(struct found *f)
@@ -535,11 +558,13 @@ static int load_dataset(void *ctx, const char *name)
 		say_damaged(&one, "fmove did not make it", "it stays, unused");
 		return 0;
 	}
-	if (one.fd < 0)
-		return one.fd;
-	ret = look_into(&one);
-	(void)close(one.fd); /* only read */
-	return ret;
+	ret = one.fd < 0 ? one.fd : look_into(&one);
+	if (one.fd >= 0)
+		(void)close(one.fd); /* only read */
+	if (!is_unreadable(ret))
+		return ret;
+	say_unreadable(&one, ret);
+	return 0;
 }
 
 static int bring_back(void *ctx, const char *name)
@@ -623,16 +648,30 @@ static void forget_gone(struct fm_cache *c, uint64_t ino)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* 0: nothing of ours is called so. */
+static uint64_t ino_of(const char *name)
+{
+	uint64_t ino = strtoull(name, NULL, 16);
+	char canonical[FM_CACHE_ENTRY_NAME_MAX];
+
+	(void)snprintf(canonical, sizeof(canonical), "%016" PRIx64, ino);
+	return strcmp(canonical, name) == 0 ? ino : 0;
+}
+
+static int is_ours(void *ctx, const char *name)
+{
+	(void)ctx;
+	return ino_of(name) != 0;
+}
+
 /* The name is the mark: what has another inode was put there by somebody else. */
 static int remove_gone(void *ctx, const char *name)
 {
 	struct fm_cache *c = ctx;
-	uint64_t ino = strtoull(name, NULL, 16);
-	char canonical[FM_CACHE_ENTRY_NAME_MAX];
+	uint64_t ino = ino_of(name);
 	int ret;
 
-	(void)snprintf(canonical, sizeof(canonical), "%016" PRIx64, ino);
-	if (strcmp(canonical, name) != 0)
+	if (ino == 0)
 		return 0;
 	ret = fm_tree_remove_known(c->dirs[FM_CACHE_GONE], name, ino, NULL);
 	if (ret == 0)
@@ -643,8 +682,25 @@ static int remove_gone(void *ctx, const char *name)
 	return 0;
 }
 
+/*
+ * That they are in `gone`, and nowhere else, must be on the disk before the first file goes
+ * (cache_evict.c). Who renamed them there may have been killed before that, or been told of an
+ * error.
+ */
+static int sync_gone(struct fm_cache *c)
+{
+	static const enum fm_cache_place from[] = {FM_CACHE_GONE, FM_CACHE_IN_EVICTING,
+						   FM_CACHE_IN_READY, FM_CACHE_PARTIAL};
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < sizeof(from) / sizeof(from[0]); i++)
+		ret = fm_cache_sys_fsync(c->dirs[from[i]]);
+	return ret;
+}
+
+/* What cannot be read, or synced, now is by the next upkeep. */
 void fm_cache_clear_gone(struct fm_cache *c)
 {
-	/* What cannot be read now is read by the next upkeep. */
-	(void)fm_cache_names(c->dirs[FM_CACHE_GONE], remove_gone, c);
+	if (fm_cache_names(c->dirs[FM_CACHE_GONE], is_ours, NULL) == 1 && sync_gone(c) == 0)
+		(void)fm_cache_names(c->dirs[FM_CACHE_GONE], remove_gone, c);
 }

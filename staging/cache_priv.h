@@ -82,6 +82,7 @@ struct fm_cache {
 	pthread_mutex_t lock;
 	struct fm_list entries;
 	unsigned count;
+	bool has_unread; /* there is a dataset that the disk could not read at the start */
 	struct fm_list ended; /* holds whose file has to go */
 	unsigned hold_count;
 };

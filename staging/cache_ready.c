@@ -162,7 +162,14 @@ int fm_cache_fetch_ready(struct fm_cache_fetch *f, const struct fm_cache_key *ve
 		ret = prepare(f);
 		if (ret == 0)
 			ret = publish(f);
-		if (ret < 0)
+		/* none that is known: check_version() */
+		if (ret == -EEXIST)
+			ret = fm_err_set(err, -EUCLEAN,
+					 "cache %.200s: this version of %s is in ready, and was "
+					 "not taken when fmoved started: its log says why; mend "
+					 "that and restart fmoved, or remove it",
+					 f->c->directory, f->e->set.name);
+		else if (ret < 0)
 			(void)fm_err_making(err, ret, f->c->root, "cache %.200s: make %s ready",
 					    f->c->directory, f->e->set.name);
 	}

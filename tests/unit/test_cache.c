@@ -1301,6 +1301,81 @@ static void test_damaged_state(void)
 	}
 }
 
+/* Two are READY and pinned, one comes, and one is held: how much of that is lost. */
+static unsigned count_lost(struct scene *s, const uint64_t ids[3])
+{
+	struct fm_cache_sums sums;
+	struct fm_cache_info info;
+	unsigned lost = 0;
+
+	for (unsigned i = 0; i < 2; i++)
+		lost += !fm_cache_look(s->c, ids[i], &info) || info.pins != 1;
+	lost += scene_state(s, ids[2]) != FM_CACHE_FETCHING;
+	fm_cache_sums(s->c, &sums);
+	return sums.holds == 0 && lost == 0 ? 1 : lost;
+}
+
+/*
+ * Goal: a block that the disk cannot read costs the dataset or the hold that it is of, until the
+ * next start, and not the cache. Method: of all reads of a start one fails, each in turn; only that
+ * of the head, and those of the cache's own directories, refuse the whole.
+ */
+static void fail_each(const char *point, unsigned least, unsigned most)
+{
+	const struct fm_cache_holder who = {.uid = geteuid(), .pid = getpid()};
+	struct fm_cache_plan plan = scene_plan(3, MIB);
+	unsigned refused_by = 0, lost = 0, n;
+	struct fm_cache_fetch *f;
+	uint64_t ids[3], hold;
+	bool has_fired = true;
+	struct scene s;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	for (unsigned i = 0; i < 2; i++) {
+		ids[i] = scene_stage(&s, i + 1, MIB);
+		CU_ASSERT_EQUAL(fm_cache_pin(s.c, ids[i], 7, &s.err), 0);
+	}
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, ids[0], &who, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	ids[2] = fm_cache_fetch_id(f);
+	fm_cache_fetch_mark(f, 1);
+	CU_ASSERT_EQUAL(fm_cache_fetch_save(f, &s.err), 0);
+	fm_cache_fetch_close(f);
+	fm_cache_close(s.c);
+	for (n = 1; has_fired && n < 100; n++) {
+		int ret;
+
+		fm_fault_arm(point, n);
+		ret = fm_cache_open(&s.o, &s.c, &s.err);
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		if (ret < 0) {
+			refused_by++;
+			continue;
+		}
+		CU_ASSERT_TRUE(count_lost(&s, ids) <= 1);
+		lost += count_lost(&s, ids);
+		fm_cache_upkeep(s.c);
+		scene_reopen(&s);
+		CU_ASSERT_EQUAL(count_lost(&s, ids), 0);
+		fm_cache_close(s.c);
+	}
+	CU_ASSERT_TRUE(refused_by >= least && refused_by <= most);
+	CU_ASSERT_TRUE(lost > 3);
+	printf("%s: %u of %u: ", point, refused_by, n);
+	remove_all(s.dir);
+}
+
+static void test_unreadable(void)
+{
+	if (fm_test_lacks_faults())
+		return;
+	fail_each("cache.read", 1, 1);
+	fail_each("cache.fstat", 9, 9);	/* the directory, its lock, its head, six in it */
+	fail_each("cache.readdir", 4, 20);
+}
+
 /*
  * Goal: a start takes as long with five million files as with two. Method: what is in a READY
  * dataset is watched while the cache is opened: none of its directories is.
@@ -1961,6 +2036,7 @@ static const struct fm_test tests[] = {
 	{"a clock that is set lets nothing look old", test_clock},
 	{"what fmove did not make is neither used nor removed", test_not_ours},
 	{"damaged state is absent", test_damaged_state},
+	{"what the disk cannot read costs no more than that", test_unreadable},
 	{"a start opens nothing of what is staged", test_load_opens_no_data},
 	{"who is allowed may read, and nobody else", test_rights},
 	{"rules let read: users, groups, all", test_readers},

@@ -451,8 +451,37 @@ static void live(struct scene *s)
 	fm_cache_upkeep(s->c);
 }
 
+/* A daemon was killed when it had renamed it to `gone`, and synced nothing yet: another starts. */
+static void live_again(struct scene *s)
+{
+	char ready[PATH_MAX], gone[PATH_MAX];
+	struct stat st;
+	uint64_t id;
+
+	power.dir = NULL;
+	fm_fault_watch(NULL, NULL);
+	scene_open(s);
+	id = scene_stage(s, 1, 2 * FILE_LEN);
+	CU_ASSERT_EQUAL(fm_cache_path(s->c, id, ready, sizeof(ready)), 0);
+	fm_cache_close(s->c);
+	*strrchr(ready, '/') = '\0';
+	CU_ASSERT_EQUAL_FATAL(stat(ready, &st), 0);
+	scan(s->dir);
+	synced = now;
+	snprintf(gone, sizeof(gone), "%s/gone/%016" PRIx64, s->dir, (uint64_t)st.st_ino);
+	CU_ASSERT_EQUAL(rename(ready, gone), 0);
+	stage = GOES;
+	power.dir = s->dir;
+	fm_fault_watch(reached, s);
+	scene_open(s);
+	fm_cache_upkeep(s->c);
+	CU_ASSERT_FALSE(scene_exists(s, gone + strlen(s->dir) + 1));
+	stage = GONE;
+	fm_cache_upkeep(s->c);
+}
+
 /* With one sync left out, or none (0): how many states are wrong. */
-static unsigned live_and_cut(unsigned left_out)
+static unsigned lived_and_cut(void (*life)(struct scene *s), unsigned left_out)
 {
 	struct scene s;
 
@@ -465,11 +494,16 @@ static unsigned live_and_cut(unsigned left_out)
 	power.dir = s.dir;
 	synced.count = 0;
 	fm_fault_watch(reached, &s);
-	live(&s);
+	life(&s);
 	fm_fault_watch(NULL, NULL);
 	power.dir = NULL;
 	scene_end(&s);
 	return wrong;
+}
+
+static unsigned live_and_cut(unsigned left_out)
+{
+	return lived_and_cut(live, left_out);
 }
 
 static void test_power_cuts(void)
@@ -477,6 +511,15 @@ static void test_power_cuts(void)
 	CU_ASSERT_EQUAL(live_and_cut(0), 0);
 	printf("%u states after power cuts, %u syncs: ", cuts, power.count);
 	CU_ASSERT_TRUE(cuts > 200);
+}
+
+/* What a killed daemon left in `gone` is synced there before the first of its files goes. */
+static void test_gone_is_synced(void)
+{
+	CU_ASSERT_EQUAL(lived_and_cut(live_again, 0), 0);
+	printf("%u states after power cuts, %u syncs: ", cuts, power.count);
+	CU_ASSERT_TRUE(cuts > 10);
+	CU_ASSERT_TRUE(lived_and_cut(live_again, 1) + lived_and_cut(live_again, 3) > 0);
 }
 
 /*
@@ -505,6 +548,7 @@ static void test_each_sync_is_needed(void)
 
 static const struct fm_test tests[] = {
 	{"what was told stays, whatever else got to the disk", test_power_cuts},
+	{"what was going when a daemon was killed comes back whole, or not", test_gone_is_synced},
 	{"a sync that is left out is found", test_each_sync_is_needed},
 };
 
