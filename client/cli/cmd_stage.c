@@ -561,7 +561,9 @@ static int check_args(struct stage *s, struct fm_args *args)
 		return fm_usage(args, "--json: standard output is the command's");
 	if (is_hub && s->opts.check == FMOVE_UNASKED)
 		return fm_usage(args, "--check none: only a node that has the hub can say which "
-				      "commit it is: leave it out");
+				      "commit it is: leave it out; what is staged is used with "
+				      "HF_HOME=DIRECTORY/hf (staging.directory) and "
+				      "HF_HUB_OFFLINE=1");
 	return fm_stage_source_check(&s->source, args, s->opts.name);
 }
 

@@ -22,6 +22,7 @@
 #include "mover/base/worker.h"
 #include "staging/service/afar.h"
 #include "staging/service/api_ops.h"
+#include "staging/service/hub.h"
 #include "staging/service/hub_ask.h"
 #include "staging/service/own_ask.h"
 #include "staging/service/run.h"
@@ -377,7 +378,9 @@ static int start_stage_hub(struct fm_api_task *t, const struct fm_api_call *call
 	if (ret == 0 && o.check == FM_STAGE_UNASKED)
 		ret = fm_err_set(err, -EINVAL,
 				 "check: only a node that has the hub can say which commit it is: "
-				 "leave it out");
+				 "leave it out; what is staged is in HF_HOME=%.200s, with "
+				 "HF_HUB_OFFLINE=1",
+				 fm_hub_home(fm_stager_hub(s)));
 	if (ret == 0)
 		ret = fm_hub_ask(s, &o, hub_staged, t, &ask, err);
 	if (ret == 0)

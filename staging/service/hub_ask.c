@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "mover/base/err.h"
+#include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
 #include "mover/base/hub_name.h"
 #include "mover/base/list.h"
@@ -69,6 +70,18 @@ static void staged(void *ctx, const struct fm_stage_result *result)
 
 /* ---- it is found: stage it ---- */
 
+/* A node is away that may say which commit it is. What a user here asked for before may be here. */
+static void tell_offline(const struct fm_hub_ask *h, struct fm_err *err)
+{
+	const struct fm_err why = *err;
+
+	if (fm_api_exit(why.code) == FM_EXIT_UNREACHABLE && h->from[0])
+		(void)fm_err_set(err, why.code,
+				 "%.300s; what was staged of it is in HF_HOME=%.120s, where the "
+				 "hub's own tools find it with HF_HUB_OFFLINE=1",
+				 why.text, fm_hub_home(fm_stager_hub(h->s)));
+}
+
 static void found(void *ctx, const struct fm_hub_found *where)
 {
 	struct fm_hub_ask *h = ctx;
@@ -83,6 +96,7 @@ static void found(void *ctx, const struct fm_hub_found *where)
 	int ret = where->err.code;
 
 	if (ret < 0) {
+		tell_offline(h, &failed.err);
 		end(h, &failed);
 		return;
 	}

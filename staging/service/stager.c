@@ -1227,7 +1227,12 @@ static void unreachable(struct fm_work *work)
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 	const struct fm_err why = a->result.err;
 
-	if (a->id)
+	if (a->id && a->is_hub)
+		(void)fm_err_set(&a->result.err, why.code,
+				 "%.300s; with HF_HOME=%.150s and HF_HUB_OFFLINE=1 the hub's own "
+				 "tools use the copy that is here",
+				 why.text, fm_hub_home(a->s->hub));
+	else if (a->id)
 		(void)fm_err_set(&a->result.err, why.code,
 				 "%.400s; --check none uses the copy that is here", why.text);
 	end_ask(a);

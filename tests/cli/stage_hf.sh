@@ -86,7 +86,7 @@ await is_shown || bad "detached: not in the hub: $(ls -R "$hub/$old"; fmove data
 # Its source is read again; a tree of links to its files, which are links out of the snapshot.
 ok fmove stage --check content hf:org/old
 grep -q 'read again and the same' err || bad "by its content: $(cat err)"
-no 2 'check none' fmove stage --check none hf:org/old
+no 2 'check none.*HF_HOME=DIRECTORY/hf .*HF_HUB_OFFLINE=1' fmove stage --check none hf:org/old
 [ "$(fmove stage --link tree hf:org/old 2>err)" = "$PWD/tree" ] || bad "a tree of links: $(cat err)"
 diff -r "$from/$old/snapshots/$two" tree || bad "the tree of links differs"
 [ -d tree/sub/deep ] && [ ! -L tree/sub ] && touch tree/sub/beside || bad "no real directories: $(ls -lR tree)"
@@ -293,6 +293,8 @@ grep -q 'nobody pins it\|you do not pin it' err || bad "unpin: $(cat err)"
 # A node that is off may have what nobody else has: that is not as if it were nowhere.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 no 4 'models--org--nowhere@main: n2: .*; asked: n1:s' fmove stage hf:org/nowhere
+grep -q HF_HOME err && bad "it tells of what never was here: $(cat err)"
+no 4 "n2: .* in HF_HOME=${hub%/hub}, .* HF_HUB_OFFLINE=1" fmove stage hf:org/old
 no 4 "n2: .*$PWD/own has it, which is yours alone" env -u HF_HUB_CACHE HUGGINGFACE_HUB_CACHE="$PWD/own" fmove stage --detach hf:me/old
 ok env -u HF_HUB_CACHE HUGGINGFACE_HUB_CACHE="$PWD/own" fmove stage hf:me/old
 grep -q "hf://~$(id -u)/models--me--old@$two" err && grep -q 'warning: .*n2: ' err || bad "a node that is off is in the way of the caller's own: $(cat err)"
