@@ -43,7 +43,7 @@ int fm_cache_afar_save(struct fm_cache *c, const struct fm_cache_afar_record *re
 {
 	int ret = write_record(c, record);
 
-	if (ret == -ENOENT && fm_cache_renew(c, err) == 0)
+	if ((ret == -ENOENT && fm_cache_renew(c, err) == 0) || fm_cache_has_made_room(c, ret))
 		ret = write_record(c, record);
 	return ret < 0 ? fm_err_making(err, ret, c->root,
 				       "cache %.200s: write down the hold on other nodes",

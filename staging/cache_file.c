@@ -95,6 +95,11 @@ bool fm_cache_is_unreadable(int code)
 	return code == -EIO || code == -EUCLEAN;
 }
 
+bool fm_cache_is_full(int code)
+{
+	return code == -ENOSPC || code == -EDQUOT;
+}
+
 /* ---- names ---- */
 
 static int each_name(DIR *d, int (*fn)(void *ctx, const char *name), void *ctx)

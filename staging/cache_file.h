@@ -32,6 +32,9 @@ int fm_cache_file_read(int dir, const char *name, size_t max, uint8_t **out, siz
 /* Whether it is an error of what the disk has of one thing, and says nothing of another. */
 bool fm_cache_is_unreadable(int code);
 
+/* Whether there is no room for it, or not for us. */
+bool fm_cache_is_full(int code);
+
 /* fn for each name, "." and ".." left out, until it returns something else than 0. */
 int fm_cache_names(int dir, int (*fn)(void *ctx, const char *name), void *ctx);
 

@@ -272,7 +272,7 @@ int fm_cache_hold(struct fm_cache *c, uint64_t id, const struct fm_cache_holder 
 		return ret < 0 ? ret : 0;
 	}
 	ret = who->pid || who->node[0] ? write_hold(c, &record) : 0;
-	if (ret == -ENOENT && fm_cache_renew(c, err) == 0)
+	if ((ret == -ENOENT && fm_cache_renew(c, err) == 0) || fm_cache_has_made_room(c, ret))
 		ret = write_hold(c, &record);
 	if (ret < 0) {
 		fm_cache_release(c, record.number);

@@ -156,6 +156,13 @@ int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const
 /* A place for one more dataset in the index, for which one goes if need be. */
 int fm_cache_place_make(struct fm_cache *c, const char *name, struct fm_err *err);
 
+/*
+ * For a small file of ours that was not written because the disk is full: datasets that nobody
+ * needs go. Whether a second try may go well. No lock is held, and what it is about is held or
+ * pinned in memory, so that it does not go for it.
+ */
+bool fm_cache_has_made_room(struct fm_cache *c, int code);
+
 /* cache_fetch.c */
 struct fm_cache_fetch {
 	struct fm_cache *c;

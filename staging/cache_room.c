@@ -435,6 +435,13 @@ int fm_cache_place_make(struct fm_cache *c, const char *name, struct fm_err *err
 	return has_place(c) ? 0 : no_place(c, name, err);
 }
 
+bool fm_cache_has_made_room(struct fm_cache *c, int code)
+{
+	struct fm_err err;	/* the first try's is told */
+
+	return fm_cache_is_full(code) && fm_cache_make_room(c, FM_CACHE_BLOCK, &err) == 0;
+}
+
 /* ---- upkeep ---- */
 
 /* Above the high mark, and where others left the file system less than what is promised. */

@@ -113,7 +113,7 @@ static bool is_fresh(const struct fm_cache *c, const struct fm_cache_stamp *stam
 
 /*
  * Notes a request. In memory each is noted; on the disk at most one a minute, so the grace is a
- * minute longer (cache_room.c).
+ * minute longer (cache_room.c). A full disk keeps nobody from what is there: upkeep tries again.
  */
 int fm_cache_request(struct fm_cache *c, uint64_t id, struct fm_err *err)
 {
@@ -133,7 +133,8 @@ int fm_cache_request(struct fm_cache *c, uint64_t id, struct fm_err *err)
 	if (ret < 0 || is_saved)
 		return ret;
 	ret = fm_cache_use_save(c, id, false);
-	return ret < 0 ? fm_err_making(err, ret, c->root,
+	return ret < 0 && !fm_cache_is_full(ret)
+		       ? fm_err_making(err, ret, c->root,
 				       "cache %.200s: write down that it was asked for",
 				       c->directory)
 		       : 0;
@@ -524,6 +525,23 @@ static const char *const no_pin[] = {
 	[OF_ALL] = "nobody pins it",
 };
 
+/*
+ * On a full disk, of which the last pin may be the reason: without the file nobody pins it either.
+ * Upkeep writes the rest when there is room.
+ */
+static int write_unpinned(struct fm_cache *c, int dir, struct fm_cache_use *use)
+{
+	int ret = write_use(c, dir, use, true);
+
+	if (!fm_cache_is_full(ret) || use->pin_count + use->far_count > 0)
+		return ret;
+	ret = fm_cache_sys_unlink(dir, FM_CACHE_USE_NAME, 0);
+	if (ret == 0)
+		ret = fm_cache_sys_fsync(dir);
+	mark_new(c, use->id);
+	return ret;
+}
+
 static int unpin(struct fm_cache *c, uint64_t id, const struct pinner *who, enum unpinning which,
 		 struct fm_err *err)
 {
@@ -536,11 +554,13 @@ static int unpin(struct fm_cache *c, uint64_t id, const struct pinner *who, enum
 		(void)close(fd); /* only looked for */
 		return fm_err_set(err, -ENOENT, "%s", no_pin[which]);
 	}
-	ret = write_use(c, fd, &use, true);
+	ret = write_unpinned(c, fd, &use);
 	(void)close(fd); /* only a name was changed through it */
-	if (ret < 0)
+	if (ret < 0) {
+		mark_new(c, id);
 		return fm_err_sys(err, ret, "cache %.200s: write down that it is not pinned",
 				  c->directory);
+	}
 	take_pins(c, id, &use);
 	return 0;
 }
@@ -575,8 +595,8 @@ uint64_t fm_cache_find_pinned(struct fm_cache *c, const char *name, uid_t uid, c
 	return id;
 }
 
-static int unpin_alone(struct fm_cache *c, uint64_t id, const struct pinner *who,
-		       enum unpinning which, struct fm_err *err)
+static int try_unpin(struct fm_cache *c, uint64_t id, const struct pinner *who,
+		     enum unpinning which, struct fm_err *err)
 {
 	int ret;
 
@@ -584,6 +604,17 @@ static int unpin_alone(struct fm_cache *c, uint64_t id, const struct pinner *who
 	ret = unpin(c, id, who, which, err);
 	pthread_mutex_unlock(&c->use);
 	return ret;
+}
+
+static int unpin_alone(struct fm_cache *c, uint64_t id, const struct pinner *who,
+		       enum unpinning which, struct fm_err *err)
+{
+	int ret = try_unpin(c, id, who, which, err);
+
+	if (!fm_cache_has_made_room(c, ret))
+		return ret;
+	fm_err_clear(err);
+	return try_unpin(c, id, who, which, err);
 }
 
 int fm_cache_unpin(struct fm_cache *c, uint64_t id, uid_t uid, bool is_all, struct fm_err *err)

@@ -398,6 +398,79 @@ static void test_foreign_writer(void)
 	rmdir(s.dir);
 }
 
+/* All that is free: then no file gets a block, or its name. */
+static void fill_up(struct scene *s)
+{
+	static const char block[4096];
+	char file[128];
+	int fd;
+
+	snprintf(file, sizeof(file), "%s/foreign", s->dir);
+	fd = open(file, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	while (write(fd, block, sizeof(block)) > 0)
+		;
+	CU_ASSERT_EQUAL(errno, ENOSPC);
+	close(fd);
+}
+
+static unsigned pins_of(struct scene *s, uint64_t id)
+{
+	struct fm_cache_info info;
+
+	return fm_cache_look(s->c, id, &info) ? info.pins : 99;
+}
+
+/*
+ * Goal: on a full disk who asks for what is READY has it, and its hold; what nobody needs goes for
+ * that. Where all is pinned, the pins can be taken away, and that is so after a restart.
+ */
+static void test_full_disk(void)
+{
+	const struct fm_cache_holder who = {.uid = geteuid(), .pid = getpid()};
+	uint64_t idle, wanted, hold;
+	struct fm_cache_sums sums;
+	struct scene s;
+
+	scene_new(&s, "/dev/shm");
+	if (mount("none", s.dir, "tmpfs", MS_NOSUID | MS_NODEV, "size=2m,mode=0711") < 0) {
+		printf("SKIP: only root can mount\n");
+		rmdir(s.dir);
+		return;
+	}
+	scene_open(&s);
+	idle = scene_stage(&s, 1, 2 * FILE_LEN);
+	wanted = scene_stage(&s, 2, 2 * FILE_LEN);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, wanted, 7, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, wanted, 8, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, idle, 7, &s.err), 0);
+	scene_pass(&s, 2 * HOUR);
+	fill_up(&s);
+	/* one pin of two, with nothing that could go; then what was pinned can */
+	CU_ASSERT_EQUAL(fm_cache_unpin(s.c, wanted, 8, false, &s.err), -ENOSPC);
+	CU_ASSERT_EQUAL(pins_of(&s, wanted), 2);
+	CU_ASSERT_EQUAL(fm_cache_unpin(s.c, idle, 7, false, &s.err), 0);
+	CU_ASSERT_EQUAL(pins_of(&s, idle), 0);
+	scene_reopen(&s);
+	CU_ASSERT_EQUAL(pins_of(&s, idle), 0);
+	CU_ASSERT_EQUAL(pins_of(&s, wanted), 2);
+	scene_pass(&s, 2 * HOUR);	/* without its file it counted as asked for just now */
+	fill_up(&s);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, wanted, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, idle), FM_CACHE_READY);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, wanted, &who, &hold, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, idle), FM_CACHE_ABSENT);
+	fill_up(&s);
+	CU_ASSERT_EQUAL(fm_cache_unpin(s.c, wanted, 0, true, &s.err), 0);
+	scene_reopen(&s);
+	CU_ASSERT_EQUAL(pins_of(&s, wanted), 0);
+	fm_cache_sums(s.c, &sums);
+	CU_ASSERT_TRUE(sums.datasets == 1 && sums.holds == 1);
+	fm_cache_close(s.c);
+	CU_ASSERT_EQUAL(umount(s.dir), 0);
+	rmdir(s.dir);
+}
+
 /* A file of that length, with its room; nothing is written to it. */
 static void take_room(int dir, const char *name, off_t len)
 {
@@ -2013,6 +2086,7 @@ static const struct fm_test tests[] = {
 	{"upkeep takes it first, and not just after a start", test_abandoned_and_upkeep},
 	{"as many as there may be: for one more another one goes", test_as_many_as_there_may_be},
 	{"what others write is taken into account", test_foreign_writer},
+	{"a full disk keeps nobody from what is there, or from unpinning", test_full_disk},
 	{"what a fetch has written is promised no more, and what is missing is", test_promise},
 	{"of many files, as their fetch says", test_promise_of_many_files},
 	{"what somebody has open or mapped stays", test_open_files},
