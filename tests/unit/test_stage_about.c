@@ -196,6 +196,41 @@ static void test_hub_sources(void)
 		CU_ASSERT_EQUAL(fm_hub_source_parse(bad[i], &of), -EINVAL);
 }
 
+#define NAME64 "012345678901234567890123456789012345678901234567890123456789abcd"
+
+/* What names a source is taken apart as it was put together. */
+static void test_sources(void)
+{
+	static const struct {
+		const char *source;
+		enum fm_stage_source_kind kind;
+		const char *node, *store, *path;
+	} good[] = {
+		{ "n1:s/a/b:c", FM_STAGE_PLAIN, "n1", "s", "a/b:c" },
+		{ "n1:s/", FM_STAGE_PLAIN, "n1", "s", "" },
+		{ NAME64 ":" NAME64 "/x", FM_STAGE_PLAIN, NAME64, NAME64, "x" },
+		{ "shared nfs1/a:b/c", FM_STAGE_SHARED_STORE, "", "nfs1", "a:b/c" },
+		{ "hf://n1:s/models--o--n@1", FM_STAGE_HUB, "n1", "s", "models--o--n@1" },
+		{ "hf://~1000/models--o--n@1", FM_STAGE_OWN_HUB, "", "", "models--o--n@1" },
+	};
+	static const char *const bad[] = {
+		"", "n1", "n1:", "n1:s", "n1:/a", ":s/a", "n1/s:a/b", "shared ", "shared nfs1",
+		"shared /a", "hf://", "hf://n1/a", "hf://~/a", "hf://~1x/a", "hf://~1",
+		NAME64 "e:s/x", "n1:" NAME64 "e/x", "shared " NAME64 "e/x",
+	};
+	struct fm_stage_source_parts p;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		CU_ASSERT_EQUAL_FATAL(fm_stage_source_parse(good[i].source, &p), 0);
+		CU_ASSERT_EQUAL(p.kind, good[i].kind);
+		CU_ASSERT_STRING_EQUAL(p.node, good[i].node);
+		CU_ASSERT_STRING_EQUAL(p.store, good[i].store);
+		CU_ASSERT_STRING_EQUAL(p.path, good[i].path);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(fm_stage_source_parse(bad[i], &p), -EINVAL);
+}
+
 static const struct fm_test tests[] = {
 	{ "another listing, other totals, other nodes: another run", test_other_dataset },
 	{ "whoever asks, and for whom: the same run", test_same_dataset },
@@ -205,6 +240,7 @@ static const struct fm_test tests[] = {
 	{ "one file is said to be one", test_file },
 	{ "the id by which it is logged", test_job },
 	{ "what is the source of a hub's dataset", test_hub_sources },
+	{ "the name of any source is taken apart", test_sources },
 };
 
 FM_TEST_MAIN("stage_about", tests)
