@@ -282,6 +282,12 @@ static bool is_begun(const struct fm_path_parent *parent, const struct fm_group_
 	return is;
 }
 
+/* Before a member can come. dir: of the group's file system. */
+static int watch(struct fm_store_dir *sd, const struct fm_group_dir *g, int dir)
+{
+	return sd->store.is_durable ? fm_group_count_watch(&sd->groups, &g->key, dir) : 0;
+}
+
 /*
  * Counts the group, made under another name, as one of its user's, and gives it its own. 1: it was
  * begun already, for which there is always room.
@@ -293,6 +299,7 @@ static int count_and_name(struct fm_store_dir *sd, const struct fm_path_parent *
 	const struct fm_group_record *mine = &g->record;
 	struct fm_path_shown shown;
 	int ret = fm_group_count_add(&sd->groups, &g->key, mine->uid, mine->expires_ns, err);
+	int watched = ret == 0 ? watch(sd, g, parent->fd) : 0;
 
 	if (ret == -EDQUOT && is_begun(parent, mine, other))
 		return 1;
@@ -300,7 +307,8 @@ static int count_and_name(struct fm_store_dir *sd, const struct fm_path_parent *
 		fm_err_wrap(err, "\"%s\"", fm_path_show(path, &shown));
 		return ret;
 	}
-	ret = name_group(sd, parent, path, made, mine, other, err);
+	ret = watched < 0 ? fm_path_fail(err, watched, "begin a group for", path)
+			  : name_group(sd, parent, path, made, mine, other, err);
 	if (ret != 0)
 		fm_group_count_drop(&sd->groups, &g->key);
 	if (ret > 0)
@@ -423,6 +431,8 @@ static int end(struct fm_store_dir *sd, const struct fm_path_parent *parent, con
 	if (!g->is_open)
 		return commit_again(sd, parent, path, g, err);
 	ret = check_going(g, path, err);
+	if (ret == 0)
+		ret = fm_group_dir_check_lost(g, path, err);
 	return ret == 0 ? fm_group_commit(sd, path, parent, g, ask, err) : ret;
 }
 
@@ -482,6 +492,17 @@ int fm_group_do(struct fm_store_dir *dir, const char *path, const struct fm_who 
 
 /* ---- members ---- */
 
+/* A group that an earlier daemon began may not have been looked up yet. A member holds it, so it
+ * does not end meanwhile. */
+static int watch_found(struct fm_store_dir *sd, const struct fm_group_dir *g, struct fm_err *err)
+{
+	int ret;
+
+	fm_group_count_found(&sd->groups, &g->key, g->record.uid, g->record.expires_ns);
+	ret = watch(sd, g, g->fd);
+	return ret < 0 ? fm_err_sys(err, ret, "watch the file system of the group") : 0;
+}
+
 /* Where a member goes. rest: its path below the group's. */
 static int place_of(const char *path, size_t len, const struct fm_group_dir *g,
 		    char place[static FM_PATH_LEN_MAX + 1], struct fm_err *err)
@@ -530,6 +551,10 @@ static int enter_at(struct fm_store_dir *sd, const char *path, size_t len,
 		ret = check_owner(g, group, who, id, err);
 	if (ret == 0)
 		ret = check_going(g, group, err);
+	if (ret == 0)
+		ret = fm_group_dir_check_lost(g, group, err);
+	if (ret == 0)
+		ret = watch_found(sd, g, err);
 	if (ret < 0)
 		fm_group_let_go(*out);
 close_group:
@@ -771,6 +796,8 @@ static void count_found(struct fm_store_dir *sd, struct fm_group_dir *g)
 	fm_group_count_found(&sd->groups, &g->key, r->uid, r->expires_ns);
 	if (fm_group_dir_read(g, &unsaid) < 0 || !g->is_open)
 		fm_group_count_drop(&sd->groups, &g->key);
+	else
+		(void)watch(sd, g, g->fd);	/* or when the next member comes */
 }
 
 /*

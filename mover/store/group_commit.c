@@ -438,9 +438,11 @@ static int publish(struct fm_store_dir *sd, const char *path, const struct fm_pa
 
 	/* Members may have been put without a sync, and not all of them on this connection. */
 	if (sd->store.is_durable)
-		ret = fm_sys_syncfs(g->fd);
-	if (ret < 0)
-		return fm_path_fail(err, ret, "sync the members of", path);
+		ret = fm_group_count_sync(&sd->groups, &g->key, g->fd);
+	if (ret < 0) {
+		fm_group_dir_lose(g, path, ret);
+		return fm_group_dir_check_lost(g, path, err);
+	}
 	ret = rename_members(parent, g, may_replace, &was);
 	if (ret < 0 && fm_group_check_target(parent, path, may_replace, err) < 0)
 		return err->code;

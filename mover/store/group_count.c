@@ -29,6 +29,7 @@ struct group {
 	uint32_t look;			/* the last one that found it, or in which it was begun */
 	int64_t expires_ns;
 	bool is_open;			/* counted in user->open */
+	struct fm_group_watch *watch;	/* NULL: not yet, or nothing is synced */
 };
 
 void fm_group_count_init(struct fm_group_count *gc, uint32_t limit)
@@ -40,6 +41,7 @@ void fm_group_count_init(struct fm_group_count *gc, uint32_t limit)
 		fm_list_init(&gc->users[i]);
 	}
 	gc->limit = limit;
+	fm_group_watches_init(&gc->watches);
 }
 
 /* ---- whose they are; under the lock ---- */
@@ -136,6 +138,7 @@ static void group_free(struct fm_group_count *gc, struct group *g)
 	fm_list_del(&g->at);
 	fm_list_del(&g->in_bucket);
 	gc->count--;
+	fm_group_watch_put(g->watch);
 	free(g);
 }
 
@@ -143,6 +146,7 @@ void fm_group_count_free(struct fm_group_count *gc)
 {
 	fm_list_each(at, next, &gc->groups)
 		group_free(gc, fm_container_of(at, struct group, at));
+	fm_group_watches_free(&gc->watches);
 	pthread_mutex_destroy(&gc->lock);
 }
 
@@ -174,6 +178,7 @@ static struct group *group_new(struct fm_group_count *gc, const struct fm_group_
 	if (!g)
 		return NULL;
 	g->key = *key;
+	g->watch = NULL;
 	fm_list_append(&gc->groups, &g->at);
 	fm_list_append(bucket_of(gc, key), &g->in_bucket);
 	gc->count++;
@@ -270,4 +275,33 @@ void fm_group_count_looked(struct fm_group_count *gc)
 			group_free(gc, g);
 	}
 	pthread_mutex_unlock(&gc->lock);
+}
+
+int fm_group_count_watch(struct fm_group_count *gc, const struct fm_group_key *key, int dir)
+{
+	struct group *g;
+	int ret = 0;
+
+	pthread_mutex_lock(&gc->lock);
+	g = find(gc, key);
+	if (g && !g->watch)
+		ret = fm_group_watch_get(&gc->watches, dir, &g->watch);
+	pthread_mutex_unlock(&gc->lock);
+	return ret;
+}
+
+int fm_group_count_sync(struct fm_group_count *gc, const struct fm_group_key *key, int dir)
+{
+	struct fm_group_watch *watch = NULL;
+	struct group *g;
+	int ret;
+
+	pthread_mutex_lock(&gc->lock);
+	g = find(gc, key);
+	if (g && g->watch)
+		watch = fm_group_watch_again(g->watch);
+	pthread_mutex_unlock(&gc->lock);
+	ret = watch ? fm_group_watch_sync(watch) : fm_sys_syncfs(dir);
+	fm_group_watch_put(watch);
+	return ret;
 }

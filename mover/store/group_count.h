@@ -16,6 +16,7 @@
 
 #include "mover/base/list.h"
 #include "mover/store/group_use.h"
+#include "mover/store/group_watch.h"
 
 #define FM_GROUPS_OPEN_MAX 65536u	/* of one store, all users together */
 #define FM_GROUPS_BUCKETS 1024u
@@ -28,6 +29,7 @@ struct fm_group_count {
 	uint32_t count;
 	uint32_t limit;			/* of one user */
 	uint32_t looks;			/* how often a look through the store began */
+	struct fm_group_watches watches;
 };
 
 void fm_group_count_init(struct fm_group_count *gc, uint32_t limit);
@@ -48,5 +50,17 @@ void fm_group_count_look(struct fm_group_count *gc);
 void fm_group_count_found(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
 			  int64_t expires_ns);
 void fm_group_count_looked(struct fm_group_count *gc);
+
+/*
+ * From now on the file system of a group that is counted is watched (group_watch.h), if it was not
+ * before: dir is a directory of it. A group that is not counted is not watched, which is no error.
+ */
+int fm_group_count_watch(struct fm_group_count *gc, const struct fm_group_key *key, int dir);
+
+/*
+ * All that was written to the group's file system is on the disk, since it is watched; if it is
+ * not, as far as dir, opened now, hears of it. An error is for ever only as long as it is counted.
+ */
+int fm_group_count_sync(struct fm_group_count *gc, const struct fm_group_key *key, int dir);
 
 #endif

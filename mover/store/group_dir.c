@@ -12,6 +12,8 @@
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "mover/base/show.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/tree/stash.h"
@@ -77,7 +79,41 @@ int fm_group_dir_read(struct fm_group_dir *g, struct fm_err *err)
 	if (ret < 0 && ret != -ENOENT)
 		return fm_err_sys(err, ret, "look at the members of the group");
 	g->is_open = ret == 0 && S_ISDIR(st.st_mode) && st.st_ino == g->record.ino;
+	ret = fm_sys_fstatat(g->fd, FM_GROUP_LOST, &st);
+	if (ret < 0 && ret != -ENOENT)
+		return fm_err_sys(err, ret, "look whether a sync of the group failed");
+	g->is_lost = ret == 0;
 	return 0;
+}
+
+void fm_group_dir_lose(struct fm_group_dir *g, const char *path, int why)
+{
+	int fd = fm_tsys_open(g->fd, FM_GROUP_LOST, O_WRONLY | O_CREAT, 0600);
+	int ret = fd < 0 ? fd : fm_sys_fsync(fd);
+	struct fm_path_shown shown;
+
+	if (fd >= 0)
+		(void)close(fd);	/* it was synced */
+	if (ret == 0)
+		ret = fm_tsys_fsync(g->fd);
+	fm_log_error("the group for \"%s\": its members cannot be synced: %s%s%s",
+		     fm_path_show(path, &shown), fm_err_name(why),
+		     ret < 0 ? "; nor can it be written down that it must be discarded: " : "",
+		     ret < 0 ? fm_err_name(ret) : "");
+	g->is_lost = true;
+}
+
+int fm_group_dir_check_lost(const struct fm_group_dir *g, const char *path, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+
+	if (!g->is_lost)
+		return 0;
+	return fm_err_set(err, -EIO,
+			  "\"%s\": its members could not be synced, and which of them are on the "
+			  "disk cannot be known any more: discard the group (fmove group discard), "
+			  "and put them again in another one",
+			  fm_path_show(path, &shown));
 }
 
 void fm_group_dir_close(struct fm_group_dir *g)

@@ -12,13 +12,15 @@
 
 #define FM_GROUP_NAME_LEN 29		/* ".fmove.<16 hex>.group", without the NUL */
 #define FM_GROUP_MEMBERS "members"
+#define FM_GROUP_LOST ".fmove.lost"	/* a sync of the members failed */
 
 struct fm_group_dir {
 	int fd;
 	char name[FM_GROUP_NAME_LEN + 1];
 	struct fm_group_key key;
 	struct fm_group_record record;
-	bool is_open;			/* the members have not got their place yet */
+	bool is_open;			/* the members have not got their place yet ... */
+	bool is_lost;			/* ... and never will: see fm_group_dir_lose() */
 };
 
 struct fm_err;
@@ -40,6 +42,16 @@ int fm_group_dir_open(int parent, const char *name, struct fm_group_dir *out);
 int fm_group_dir_read(struct fm_group_dir *g, struct fm_err *err);
 
 void fm_group_dir_close(struct fm_group_dir *g);
+
+/*
+ * A sync of its members failed, with `why`. The kernel takes what could not be written for clean afterwards, so
+ * the next sync says nothing of it: nobody commits the group any more, also after a crash if the
+ * disk takes the note of that.
+ */
+void fm_group_dir_lose(struct fm_group_dir *g, const char *path, int why);
+
+/* 0, or -EIO, and err says what to do. */
+int fm_group_dir_check_lost(const struct fm_group_dir *g, const char *path, struct fm_err *err);
 
 bool fm_group_dir_is_over(const struct fm_group_dir *g);
 

@@ -6,12 +6,15 @@
  * Method: directories are only numbers here.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/store/group_count.h"
 #include "tests/fm_test.h"
 
@@ -137,10 +140,54 @@ static void test_begun_amid_a_look(void)
 	fm_group_count_free(&gc);
 }
 
+static int watched(unsigned n)
+{
+	const struct fm_group_key key = key_of(n);
+	int dir = open(".", O_RDONLY | O_DIRECTORY), ret;
+
+	found(n, 0, LATER);
+	ret = fm_group_count_watch(&gc, &key, dir);
+	close(dir);
+	return ret;
+}
+
+static int synced(unsigned n)
+{
+	const struct fm_group_key key = key_of(n);
+
+	return fm_group_count_sync(&gc, &key, -1);
+}
+
+/*
+ * Goal:   however many groups are open, a failed sync is one for ever for each group that is
+ *         watched by the same descriptor, and these are not many. Those that share none are apart.
+ */
+static void test_watches(void)
+{
+	const unsigned count = FM_GROUP_WATCHES_MAX + 2;
+
+	fm_group_count_init(&gc, 1);
+	for (unsigned n = 1; n <= count; n++)
+		CU_ASSERT_EQUAL(watched(n), 0);
+	CU_ASSERT_EQUAL(watched(1), 0);
+	CU_ASSERT_EQUAL(gc.watches.count, FM_GROUP_WATCHES_MAX);
+	fm_fault_arm("store.syncfs", 1);
+	CU_ASSERT_EQUAL(synced(count), -EIO);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(synced(count), -EIO);
+	CU_ASSERT_EQUAL(synced(count - 1), -EIO);
+	CU_ASSERT_EQUAL(synced(1), 0);
+	for (unsigned n = 1; n <= count; n++)
+		drop(n);
+	CU_ASSERT_EQUAL(gc.watches.count, 0);
+	fm_group_count_free(&gc);
+}
+
 static const struct fm_test tests[] = {
 	{ "as many groups as a store may have are found, missed and dropped", test_many },
 	{ "a group counts for its user until its time is over", test_users },
 	{ "a group that ends meanwhile makes room", test_ends },
 	{ "what is begun while the store is looked through stays", test_begun_amid_a_look },
+	{ "a failed sync is one of each group that is watched with it", test_watches },
 };
 FM_TEST_MAIN("group_count", tests)

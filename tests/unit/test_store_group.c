@@ -3,12 +3,14 @@
  * Directory stores: a publication group whose commit is asked for again; how many a user has open.
  * What users see of groups is tested by cli.group. links: fm_store
  */
+#include <fcntl.h>
 #include <glob.h>
 #include <libgen.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "mover/base/fault.h"
+#include "mover/store/group.h"
 #include "mover/store/group_list.h"
 #include "mover/store/group_record.h"
 #include "mover/store/group_use.h"
@@ -68,6 +70,119 @@ static void test_again_is_synced(void)
 	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), 0);
 	CU_ASSERT_EQUAL(access(at("run/m"), F_OK), 0);
 	forget();
+	end();
+}
+
+/* ---- a sync that failed ---- */
+
+/*
+ * The kernel's part of an error of writing: each file that was open when it came hears of it once;
+ * who opens one later only if nobody has heard of it before.
+ */
+static struct {
+	bool is_open[1024];		/* descriptors that have not heard of it */
+	bool is_unheard;
+} broken;
+
+static void break_writing(void)
+{
+	memset(broken.is_open, 0, sizeof(broken.is_open));
+	for (int fd = 0; fd < 1024; fd++)
+		broken.is_open[fd] = fcntl(fd, F_GETFD) >= 0;
+	broken.is_unheard = true;
+}
+
+int syncfs(int fd)
+{
+	bool is_told = fd >= 0 && fd < 1024 && (broken.is_open[fd] || broken.is_unheard);
+
+	if (!is_told)
+		return 0;
+	broken.is_open[fd] = broken.is_unheard = false;
+	errno = EIO;
+	return -1;
+}
+
+static int commit_is_refused(void)
+{
+	int ret = group(FM_GROUP_COMMIT);
+
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "fmove group discard"));
+	CU_ASSERT_NOT_EQUAL(access(at("run"), F_OK), 0);
+	return ret;
+}
+
+static int enter(const char *path)
+{
+	char place[FM_PATH_LEN_MAX + 1];
+	struct fm_group_use *use;
+	int ret = fm_group_enter(fm_container_of(s, struct fm_store_dir, store), path, &root_user,
+				 (const uint8_t[FM_GROUP_ID_LEN]){1}, place, &use, &err);
+
+	if (ret == 0)
+		fm_group_let_go(use);
+	return ret;
+}
+
+static void discard_and_put_again(void)
+{
+	CU_ASSERT_EQUAL(group(FM_GROUP_DISCARD), 0);
+	CU_ASSERT_EQUAL(group(FM_GROUP_BEGIN), 0);
+	CU_ASSERT_EQUAL(enter("run/m"), 0);
+	make_member();
+	CU_ASSERT_EQUAL(group(FM_GROUP_CHECK), 0);
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), 0);
+	CU_ASSERT_EQUAL(access(at("run/m"), F_OK), 0);
+	forget();
+}
+
+/*
+ * Goal:   members that a failed sync did not bring to the disk are never published: not by the same
+ *         commit again, of which the kernel says nothing any more, and not by another daemon. The
+ *         group takes no member either.
+ */
+static void test_failed_sync_is_not_forgotten(void)
+{
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	make_member();
+	CU_ASSERT_EQUAL(enter("run/m"), 0);
+	break_writing();
+	CU_ASSERT_EQUAL(commit_is_refused(), -EIO);
+	CU_ASSERT_EQUAL(commit_is_refused(), -EIO);
+	s->ops->free(s);
+	s = store_open(dir);
+	CU_ASSERT_EQUAL(commit_is_refused(), -EIO);
+	CU_ASSERT_EQUAL(group(FM_GROUP_CHECK), -EIO);
+	CU_ASSERT_EQUAL(enter("run/m"), -EIO);
+	discard_and_put_again();
+	end();
+}
+
+/* Goal: the same if somebody else, as a tree that comes, was told of the error first. */
+static void test_others_hear_first(void)
+{
+	int other = -1;
+
+	begin(ON_DISK, false);
+	for (int is_found = 0; is_found <= 1; is_found++) {
+		CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+		make_member();
+		if (is_found) {		/* of an earlier daemon; a member comes before it is swept */
+			s->ops->free(s);
+			s = store_open(dir);
+			CU_ASSERT_EQUAL(enter("run/m"), 0);
+		}
+		other = open(dir, O_RDONLY | O_DIRECTORY);
+		break_writing();
+		CU_ASSERT_EQUAL(syncfs(other), -1);
+		CU_ASSERT_EQUAL(syncfs(other), 0);
+		close(other);
+		CU_ASSERT_EQUAL(commit_is_refused(), -EIO);
+		CU_ASSERT_EQUAL(commit_is_refused(), -EIO);
+		discard_and_put_again();
+		CU_ASSERT_EQUAL(remove(at("run/m")) + remove(at("run")), 0);
+	}
 	end();
 }
 
@@ -706,6 +821,8 @@ static const struct fm_test tests[] = {
 	{ "a begin that is repeated begins nothing else", test_begun_again },
 	{ "what cannot be replaced comes back, without exchanges, too", test_old_one_comes_back },
 	{ "a commit of what was committed is on the disk, too", test_again_is_synced },
+	{ "what a failed sync left unknown is never published", test_failed_sync_is_not_forgotten },
+	{ "whoever was told of the error first", test_others_hear_first },
 	{ "few commits wait for members, and others hear at once that they come", test_few_wait },
 	{ "a commit again waits for the first one, which is under way", test_again_waits },
 };
