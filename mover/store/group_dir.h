@@ -44,9 +44,9 @@ int fm_group_dir_read(struct fm_group_dir *g, struct fm_err *err);
 void fm_group_dir_close(struct fm_group_dir *g);
 
 /*
- * A sync of its members failed, with `why`. The kernel takes what could not be written for clean afterwards, so
- * the next sync says nothing of it: nobody commits the group any more, also after a crash if the
- * disk takes the note of that.
+ * A sync of its members failed, with `why`. The kernel takes what could not be written for clean
+ * afterwards, so the next sync says nothing of it: nobody commits the group any more, also after a
+ * crash if the disk takes the note of that.
  */
 void fm_group_dir_lose(struct fm_group_dir *g, const char *path, int why);
 

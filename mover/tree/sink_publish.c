@@ -9,8 +9,8 @@
  * around it was replaced by a new version of that meanwhile: the tree gets its name where its path
  * leads now. No EXCHANGE there:      the old version is renamed away, then the new one in. Between
  * the two nobody finds anything under the name: a note says so. The fsync fails:        undone, and
- * nothing is kept. Nothing differs:        an update publishes nothing; what is there stays, and its
- * name is synced.
+ * nothing is kept. Nothing differs:        an update publishes nothing; what is there stays,
+ * and its name is synced.
  */
 #include <assert.h>
 #include <errno.h>
@@ -424,8 +424,8 @@ static void merge_late(struct place *p, bool is_durable)
 
 /*
  * The new version is the same as the old one, so nothing is published. -ESTALE: the name now leads
- * to another directory than the one that was compared. Whoever gave it that name may not have synced
- * it.
+ * to another directory than the one that was compared. Whoever gave it that name may not have
+ * synced it.
  */
 static int leave_same(struct place *p, bool is_durable, struct fm_err *err)
 {

@@ -168,7 +168,7 @@ static void test_others_hear_first(void)
 	for (int is_found = 0; is_found <= 1; is_found++) {
 		CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
 		make_member();
-		if (is_found) {		/* of an earlier daemon; a member comes before it is swept */
+		if (is_found) { /* of an earlier daemon; a member comes before a sweep does */
 			s->ops->free(s);
 			s = store_open(dir);
 			CU_ASSERT_EQUAL(enter("run/m"), 0);
