@@ -5,7 +5,8 @@
  * A reflink is a file of its own that shares the blocks, and gets the source's mode, time and
  * owner. Where the file system has none, a hard link does if the file has all of these already: it
  * is the same file then, so setting anything would change the old version. Everything else is asked
- * from the source.
+ * from the source, and so is a file that was written to between the look at it and the reflink:
+ * that has what was written, and must not get the source's time and digest.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
+#include "mover/journal/written.h"
 #include "mover/tree/digest.h"
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
@@ -26,6 +28,7 @@ struct old_file {
 	int dir;
 	int fd;			/* -1: may not be read */
 	struct stat st;
+	bool is_written;	/* while it was looked at */
 };
 
 /* ------------------------------------------------------------------------------- is it the same */
@@ -88,6 +91,7 @@ static int open_old(struct fm_sink_call *call, const struct fm_sink_at *at, stru
 	size_t dir_len = at->path_len - strlen(at->name);
 
 	old->fd = -1;
+	old->is_written = false;
 	old->dir = fm_sink_dir_find(&call->old, at->path, dir_len > 0 ? dir_len - 1 : 0);
 	if (old->dir < 0 || fm_tsys_fstatat(old->dir, at->name, &old->st) < 0 ||
 	    !S_ISREG(old->st.st_mode))
@@ -102,6 +106,23 @@ static int open_content(struct old_file *old, const char *name)
 	if (old->fd < 0)
 		return 0;
 	return fm_tsys_fstat(old->fd, &old->st) == 0 && S_ISREG(old->st.st_mode);
+}
+
+/* The same for a clone: whatever is written to it from here on can be seen. */
+static int open_to_clone(struct old_file *old, const char *name)
+{
+	if (!open_content(old, name))
+		return 0;
+	/* All of it is written back: the clone does that, too. */
+	old->is_written = fm_look_before_read(old->fd, UINT64_MAX, &old->st) < 0;
+	return !old->is_written;
+}
+
+static bool was_written(const struct old_file *old)
+{
+	struct stat now;
+
+	return fm_tsys_fstat(old->fd, &now) < 0 || fm_is_written(old->fd, &old->st, &now);
 }
 
 /* ------------------------------------------------------------------------------------ taking it */
@@ -155,9 +176,9 @@ static bool has_all_attrs(struct fm_sink_call *call, const struct fm_sink_at *at
 		fm_sink_has_attrs(call->s, &seen, e) > 0);
 }
 
-/* 1: cloned. 0: this file system cannot, or not this file. */
-static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at,
-		     const struct old_file *old, const struct fm_pack_entry *e)
+/* 1: cloned. 0: this file system cannot, or not this file, or (is_written) nobody should. */
+static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at, struct old_file *old,
+		     const struct fm_pack_entry *e)
 {
 	bool is_final;
 	mode_t mode = fm_sink_create_mode(call->s, e, &is_final);
@@ -175,6 +196,9 @@ static int try_clone(struct fm_sink_call *call, const struct fm_sink_at *at,
 		/* EINVAL is of this one file: of no bytes, or with a tail that cannot be shared. */
 		if (ret != -EINVAL)
 			atomic_store(&call->s->has_no_clone, true);
+		ret = 0;
+	} else if (was_written(old)) {
+		old->is_written = true;
 		ret = 0;
 	} else {
 		ret = fm_sink_take_old(call, e->size);
@@ -282,7 +306,7 @@ static int take(struct fm_sink_call *call, const struct fm_sink_at *at, struct o
 	ret = call->s->is_merging && old->st.st_nlink > 1 ? try_link(call, at, old, e) : 0;
 	if (ret == 0)
 		ret = try_clone(call, at, old, e);
-	return ret != 0 ? ret : try_link(call, at, old, e);
+	return ret != 0 || old->is_written ? ret : try_link(call, at, old, e);
 }
 
 /*
@@ -330,8 +354,7 @@ int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at,
 		  const struct fm_pack_entry *e)
 {
 	struct old_file old;
-	bool is_read = call->s->opts.has_checksums ||
-		       (!call->s->opts.is_dry && !atomic_load(&call->s->has_no_clone));
+	bool is_cloned = !call->s->opts.is_dry && !atomic_load(&call->s->has_no_clone), is_open;
 	int ret;
 
 	if (!open_old(call, at, &old))
@@ -340,7 +363,10 @@ int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at,
 	if ((uint64_t)old.st.st_size != e->size ||
 	    (!call->s->opts.has_checksums && fm_tsys_mtime(&old.st) != e->mtime_ns))
 		return 0;
-	if (is_read && !open_content(&old, at->name) && call->s->opts.has_checksums)
+	is_open = is_cloned	? open_to_clone(&old, at->name)
+		  : call->s->opts.has_checksums ? open_content(&old, at->name)
+						: false;
+	if (old.is_written || (call->s->opts.has_checksums && !is_open))
 		ret = 0;
 	else
 		ret = take(call, at, &old, e);

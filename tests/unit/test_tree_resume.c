@@ -5,7 +5,9 @@
  */
 #include <linux/fs.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "mover/base/fault.h"
@@ -734,6 +736,19 @@ static void offer_update(bool has_crc)
 	CU_ASSERT_TRUE(is_needed(4) && is_needed(6) && is_needed(7) && is_needed(8));
 }
 
+static void offer_same(bool has_crc)
+{
+	struct fm_pack_entry e = a_file(1, 5000);
+
+	e.data_len = 0;
+	if (has_crc) {
+		e.flags = FM_PACK_HAS_CRC;
+		e.crc = crc_of(1, 5000);
+	}
+	pack_begin(FM_PACK_OFFER);
+	pack_add(e, "same", 1);
+}
+
 static void run_update(void)
 {
 	struct fm_tree_sink_opts opts = replacing();
@@ -832,6 +847,91 @@ static void run_dry(void)
 	CU_ASSERT_EQUAL(names_in(dir, ""), 1);
 	CU_ASSERT_EQUAL(names_in(at("tree"), ""), 7);
 	CU_ASSERT_EQUAL(used_bytes, 0);
+}
+
+/* ---- the old version's file is written to while it is cloned ---- */
+
+static bool clones;			/* of each file, as by a copy */
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	static char buf[8192];
+	va_list args;
+	long value;
+	ssize_t n;
+
+	va_start(args, request);
+	value = va_arg(args, long);
+	va_end(args);
+	if (!clones || request != FICLONE)
+		return (int)syscall(SYS_ioctl, fd, request, value);
+	n = pread((int)value, buf, sizeof(buf), 0);
+	return n < 0 || pwrite(fd, buf, (size_t)n, 0) != n ? -1 : 0;
+}
+
+enum writes { WRITES_NOTHING, WRITES, WRITES_AND_PUTS_BACK_TIME, WRITES_KINDS };
+
+static void write_to_old(void *ctx, const char *point)
+{
+	const enum writes *how = ctx;
+	struct timespec times[2];
+	struct stat st;
+	int fd;
+
+	if (strcmp(point, "tree.clone") != 0 || *how == WRITES_NOTHING)
+		return;
+	fd = open(at("tree/same"), O_WRONLY);
+	CU_ASSERT_EQUAL(fstat(fd, &st), 0);
+	CU_ASSERT_EQUAL(pwrite(fd, "written", 7, 100), 7);
+	times[0] = st.st_atim;
+	times[1] = st.st_mtim;
+	if (*how == WRITES_AND_PUTS_BACK_TIME)
+		CU_ASSERT_EQUAL(futimens(fd, times), 0);
+	close(fd);
+}
+
+/*
+ * Goal:   a clone that has what somebody wrote just now does not get the source's time and digest:
+ *         the file comes from the source.
+ * Method: a file system that clones, pretended; a write just before the clone.
+ */
+static void run_written_while_cloned(bool has_checksums)
+{
+	for (enum writes how = WRITES_NOTHING; how < WRITES_KINDS; how++) {
+		struct fm_tree_sink_opts opts = replacing();
+
+		scene_begin(IN_MEMORY);
+		make_old();
+		opts.is_update = true;
+		opts.has_checksums = has_checksums;
+		MUST(sink_new(opts));
+		pack_begin(0);
+		add_dir("new", 0755);	/* where nothing differs nothing is made */
+		OK(apply());
+		offer_same(has_checksums);
+		fm_fault_watch(write_to_old, &how);
+		OK(apply());
+		fm_fault_watch(NULL, NULL);
+		CU_ASSERT_EQUAL(is_needed(0), how != WRITES_NOTHING);
+		CU_ASSERT_EQUAL(counts().is_reflinked, how == WRITES_NOTHING);
+		pack_begin(0);
+		if (is_needed(0))
+			add_file("same", 1, 5000);
+		add_dir("", 0755);
+		OK(apply());
+		OK(finish());
+		t->ops->close(t);
+		CU_ASSERT_TRUE(has_content("tree/same", 1, 5000));
+		scene_end();
+	}
+}
+
+static void test_written_while_cloned(void)
+{
+	clones = true;
+	run_written_while_cloned(false);
+	run_written_while_cloned(true);
+	clones = false;
 }
 
 static void test_update(void)
@@ -1219,6 +1319,7 @@ static const struct fm_test tests[] = {
 	{"what was published before it died is no partial tree", test_published_and_died},
 	{"large files: sealed, gone on with, not sent again", test_large},
 	{"unchanged files come from the old version", test_update},
+	{"but not one that is written to meanwhile", test_written_while_cloned},
 	{"a tree that its owner could enter is not gone on with", test_given_away},
 	{"a file that takes the place of one that is reused is not", test_other_file_is_linked},
 	{"an update that is killed leaves nothing to look through, unless something was saved",
