@@ -359,7 +359,8 @@ static bool is_reading_unsafe(const struct fm_guard_facts *f, struct fm_guard_an
 	if (is_writable(f) || !(is_ext(type) || strcmp(type, "xfs") == 0) ||
 	    f->sb->clean == FM_CLEAN)
 		return false;
-	if (fm_guard_is_writer(f->volume, f->node) && f->sb->clean == FM_UNCLEAN)
+	answer->is_unclean = fm_guard_is_writer(f->volume, f->node) && f->sb->clean == FM_UNCLEAN;
+	if (answer->is_unclean)
 		return refuse(
 			answer,
 			"the %s on %s was not cleanly unmounted since it was sealed: another node "

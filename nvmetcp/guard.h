@@ -100,6 +100,8 @@ struct fm_guard_answer {
 	/* FM_GUARD_READ_WRITE: only if the target reserves it for this node; else it is
 	 * FM_GUARD_WAITING, for the `why` below. */
 	bool needs_reservation;
+	/* FM_GUARD_REFUSED, at the writer: only a mount that writes makes it fit to be read. */
+	bool is_unclean;
 	char why[FM_GUARD_WHY_MAX];	/* what is wrong or waited for and what to do, one line */
 	unsigned waits_for[FM_GUARD_WAITS_MAX];	/* the first of them, indexes into the peers */
 	unsigned waits_count;

@@ -514,13 +514,20 @@ bool fm_supervised_is_forced(const struct fm_supervised *v)
 	       is_hopeless(v);
 }
 
+/* A person who unmounts by force does not wait for what a seal writes. */
+static bool is_seal_forced(const struct fm_supervised *v)
+{
+	return v->call == FM_CALL_UNMOUNT && v->is_seal_written && fm_supervised_is_forced(v);
+}
+
 /*
  * Gives up a call that hangs on a dead target. It ends when the controller is removed, which
  * another call does.
  */
 static void give_up_hopeless(struct fm_supervised *v)
 {
-	if (v->call != FM_CALL_NONE && v->call != FM_CALL_DISCONNECT && is_hopeless(v))
+	if (v->call != FM_CALL_NONE && v->call != FM_CALL_DISCONNECT &&
+	    (is_hopeless(v) || is_seal_forced(v)))
 		v->sup->world->give_up(v->sup->world->ctx, &v->helper);
 }
 

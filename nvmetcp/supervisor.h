@@ -158,12 +158,13 @@ int fm_supervisor_progress(const struct fm_supervisor *sup, const char *volume,
 void fm_supervisor_peers(struct fm_supervisor *sup, struct fm_peers *peers);
 
 /*
- * At the writer of a "shared-read" volume: it is unmounted and mounted read-only, the epoch is one
- * more, and the readers mount it; or it is unsealed, the readers unmount it, and then it is mounted
- * read-write. Written down before it returns. What is so already changes nothing. is_forced: unseal
- * although a reader that was there does not answer. -ENOENT; -EINVAL: it is no volume to be sealed,
- * or is not up; -EACCES: another node is the writer; -EBUSY: such a reader; or it cannot be written
- * down.
+ * At the writer of a "shared-read" volume: it is written out, unmounted and mounted read-only, the
+ * epoch is one more, and the readers mount it; where not all could be written, or it is not clean,
+ * it is open again (fm_supervisor_unsealed_why()). Or it is unsealed, the readers unmount it, and
+ * then it is mounted read-write. Written down before it returns. What is so already changes
+ * nothing. is_forced: unseal although a reader that was there does not answer. -ENOENT; -EINVAL: it
+ * is no volume to be sealed, or is not up; -EACCES: another node is the writer; -EBUSY: such a
+ * reader; or it cannot be written down.
  */
 int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_sealed,
 		       bool is_forced, struct fm_err *err);
@@ -178,6 +179,10 @@ int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_
 
 /* Whether it is sealed or to be sealed, by this node. */
 bool fm_supervisor_is_sealed(const struct fm_supervisor *sup, const char *volume);
+
+/* Why it was not sealed, the last time that it was to be; "": it was, or it was unsealed. Valid
+ * until the loop goes on. */
+const char *fm_supervisor_unsealed_why(const struct fm_supervisor *sup, const char *volume);
 
 /* Whether that is the wish in force. */
 bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume,

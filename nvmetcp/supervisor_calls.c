@@ -32,6 +32,8 @@
 #define KEEP_NS (20 * FM_NS_PER_S)
 #define MOUNT_NS (180 * FM_NS_PER_S)		/* a journal may be replayed */
 #define UNMOUNT_NS (120 * FM_NS_PER_S)		/* much may have to be written */
+/* the same, and whether it was is not known if this is over */
+#define SEAL_UNMOUNT_NS (600 * FM_NS_PER_S)
 #define UNMOUNT_GONE_NS (15 * FM_NS_PER_S)	/* nothing can be */
 #define HOLD_MAX_S 60
 #define HOLD_BUSY_MAX_S 10			/* of an unmount: somebody will close his file */
@@ -555,15 +557,6 @@ static bool is_read_only_by_us(const struct fm_supervised *v)
 	       strcmp(v->read_only_wwid, v->ns.wwid) == 0;
 }
 
-/*
- * Whether the volume must be mounted once more before it is sealed: it was not cleanly unmounted,
- * so its journal has to be replayed.
- */
-static bool needs_replay(const struct fm_supervised *v)
-{
-	return v->seal == FM_SEAL_WANTED && v->sb.clean == FM_UNCLEAN;
-}
-
 static void note_waits(struct fm_supervised *v, const struct fm_guard_answer *how,
 		       const struct fm_guard_peer *peers)
 {
@@ -594,8 +587,7 @@ static int ask_guard(struct fm_supervised *v, struct fm_guard_answer *how, struc
 		facts.peers_why = fm_supervised_peers_why(v);
 		facts.is_reservable = !v->is_unreservable;
 		facts.is_forced = v->is_mount_forced;
-		facts.is_sealed = is_writer ? !fm_supervised_is_writable(v) && !needs_replay(v)
-					    : v->is_heard_sealed;
+		facts.is_sealed = is_writer ? !fm_supervised_is_writable(v) : v->is_heard_sealed;
 		facts.is_sealing = is_writer && v->seal == FM_SEAL_WANTED && !v->is_written;
 		facts.has_heard = v->is_heard_now;
 		facts.number = v->epoch;
@@ -712,6 +704,22 @@ static void restore_done(struct fm_supervised *v, int code, const char *text)
 }
 
 /*
+ * Ends a seal of what is not clean. A replay of its journal makes it clean, but what was not in the
+ * journal is lost: a person looks before readers do.
+ */
+static void end_unclean_seal(struct fm_supervised *v)
+{
+	char why[FM_SUPERVISED_WHY_MAX];
+
+	(void)snprintf(why, sizeof(why),
+		       "the %s on %s was not cleanly unmounted, after a crash or without its "
+		       "target for instance, and what was written last may be lost: look at what "
+		       "is there, then say fmove nvme seal %s again",
+		       v->sb.type, v->ns.name, v->volume->name);
+	fm_supervised_end_seal(v, why);
+}
+
+/*
  * Asks the guard, and announces the mount if it does not refuse. A refused mount is not announced:
  * two nodes that kept announcing would refuse each other for ever.
  */
@@ -728,7 +736,9 @@ static void decide(struct fm_supervised *v, bool is_asked)
 		mount_failed(v, err.text);
 		return;
 	}
-	if (how.verdict == FM_GUARD_REFUSED)
+	if (how.is_unclean && v->seal == FM_SEAL_WANTED)
+		end_unclean_seal(v);		/* and a look follows */
+	else if (how.verdict == FM_GUARD_REFUSED)
 		mount_refused(v, how.why);
 	else if (how.verdict == FM_GUARD_WAITING)
 		mount_waits(v, how.why);
@@ -1102,9 +1112,10 @@ static struct fm_json *unmount_request(struct fm_supervised *v, const struct fm_
 				       const struct fm_inv_namespace *ns, bool is_synced)
 {
 	struct fm_json *request = fm_json_pack(
-		"{s:s, s:s, s:[i, i], s:b, s:b, s:b}", "call", "unmount", "point",
+		"{s:s, s:s, s:[i, i], s:b, s:b, s:b, s:b}", "call", "unmount", "point",
 		v->volume->mount_point, "rdev", (int)major(mount->dev), (int)minor(mount->dev),
-		"lazy", v->is_lazy, "sync", is_synced, "shutdown", is_to_be_shut_down(v, mount));
+		"lazy", v->is_lazy, "sync", is_synced || v->is_seal_written, "keep_unsynced",
+		v->is_seal_written, "shutdown", is_to_be_shut_down(v, mount));
 	char device[64];
 
 	v->is_read_write_asked = ns && !v->is_lazy && is_to_be_writable(v, ns);
@@ -1139,6 +1150,9 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 	is_synced = v->is_lazy && ns && fm_inventory_is_live(v->sup->inv, ns) &&
 		    !v->is_sync_tried && !v->is_taken;
 	v->is_sync_tried = v->is_sync_tried || is_synced;
+	/* Also if the file system has become read-only by an error, but not of what was sealed. */
+	v->is_seal_written = v->seal == FM_SEAL_WANTED && !v->is_lazy && ns && !ns->is_read_only &&
+			     !v->is_taken;
 	key_of_device(v, mount->dev, key);
 	if (v->is_lazy)	/* beside the one that hangs */
 		(void)snprintf(key, sizeof(key), "%s: %s", v->volume->name,
@@ -1152,7 +1166,9 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 	v->is_left_read_write = v->is_left_read_write || !mount->is_read_only;
 	v->is_announced = v->is_announced || !mount->is_read_only;
 	if (begin(v, FM_CALL_UNMOUNT, key, unmount_request(v, mount, ns, is_synced),
-		  v->is_gone ? UNMOUNT_GONE_NS : UNMOUNT_NS) < 0) {
+		  v->is_gone	       ? UNMOUNT_GONE_NS :
+		  v->is_seal_written ? SEAL_UNMOUNT_NS :
+				       UNMOUNT_NS) < 0) {
 		v->is_announced = was_announced;
 		v->is_left_read_write = was_read_write;
 		v->hung_unmounts++;
@@ -1200,10 +1216,38 @@ static void note_shut_down(struct fm_supervised *v, const struct fm_json *answer
 		     v->volume->name);
 }
 
+/*
+ * Ends a seal whose last bytes may be lost. True: the unmount was left for that, and nothing hangs.
+ * It may also have begun before the seal was wanted, so that nobody asked for errors.
+ */
+static bool end_unwritten_seal(struct fm_supervised *v, int code, const char *text,
+			       const struct fm_json *answer)
+{
+	const char *lost = fm_json_as_text(fm_json_get(answer, "sync_error"));
+	bool was_written = v->is_seal_written && is_answered(code) && !lost;
+	char why[FM_SUPERVISED_WHY_MAX];
+
+	if (v->seal != FM_SEAL_WANTED || was_written || (code < 0 && is_answered(code) && !lost) ||
+	    !(v->is_seal_written || v->is_left_read_write))
+		return false;
+	(void)snprintf(why, sizeof(why),
+		       "whether all that was written has come to the device is not known, or it "
+		       "has not (%.200s): dmesg may say more; write it again, then say fmove nvme "
+		       "seal %s",
+		       code < 0 ? text :
+		       lost	? lost :
+				  "it was unmounted by force or without its target",
+		       v->volume->name);
+	fm_supervised_end_seal(v, why);
+	return code < 0 && is_answered(code);
+}
+
 static void unmount_done(struct fm_supervised *v, int code, const char *text,
 			 const struct fm_json *answer)
 {
 	note_shut_down(v, answer);
+	if (end_unwritten_seal(v, code, text, answer))
+		return;
 	if (code == 0) {
 		unmounted(v, answer);
 		fm_supervised_worked(v);

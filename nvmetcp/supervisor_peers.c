@@ -9,13 +9,14 @@
  * (supervisor_held.c). What a node said it has forbids until that node says otherwise, over silence
  * and restarts of ours. Who was not heard permits nothing.
  *
- * Sealing, at the writer: WANTED -> unmounted, and found clean on the disk -> the number is one
- * more, written down, DONE -> mounted read-only. The readers hear of it, drop what they have cached
- * and mount. Unsealing, OPEN, takes a number of its own: an answer that is older than it must not
- * look like one of now. The readers hear of it and unmount; each node says the highest number that
- * it has heard, and until each has said that it has nothing mounted at this number or a higher one,
- * the guard keeps the writer from mounting. A writer that has lost its number, or is the writer
- * anew, takes one that is higher than any there ever was: of the clock.
+ * Sealing, at the writer: WANTED -> all is written out, unmounted, and found clean on the disk ->
+ * the number is one more, written down, DONE -> mounted read-only. The readers hear of it, drop
+ * what they have cached and mount. What could not be written, or is not clean, is OPEN again.
+ * Unsealing, OPEN, takes a number of its own: an answer that is older than it must not look like
+ * one of now. The readers hear of it and unmount; each node says the highest number that it has
+ * heard, and until each has said that it has nothing mounted at this number or a higher one, the
+ * guard keeps the writer from mounting. A writer that has lost its number, or is the writer anew,
+ * takes one that is higher than any there ever was: of the clock.
  *
  * A reader mounts only what it has heard to be sealed since it said last that it has nothing
  * mounted: the writer may go on upon that word.
@@ -820,6 +821,43 @@ void fm_supervised_settle_number(struct fm_supervised *v)
 		    v->volume->name, v->epoch);
 }
 
+/* Who had the last seal is known by the numbers that it said. */
+static void forget_readers(struct fm_supervised *v)
+{
+	fm_json_free(v->readers);
+	v->readers = NULL;
+	v->are_readers_lost = false;
+}
+
+/*
+ * What cannot be written down is in force all the same: it has no number then, is not mounted, and
+ * takes one as soon as that can be written.
+ */
+void fm_supervised_end_seal(struct fm_supervised *v, const char *why)
+{
+	struct fm_err err = { 0 };
+
+	if (v->seal != FM_SEAL_WANTED || !is_writer(v) || !is_shared(v))
+		return;
+	v->seal = FM_SEAL_OPEN;
+	(void)snprintf(v->unsealed_why, sizeof(v->unsealed_why), "not sealed: %s", why);
+	fm_log_error("volume %s: %s", v->volume->name, v->unsealed_why);
+	forget_readers(v);
+	fm_supervised_void_answers(v);
+	v->sup->is_published = false;
+	if (v->has_number && fm_supervisor_save_seal(v->sup, v, &err) < 0) {
+		v->has_number = false;
+		fm_log_error("volume %s: %s", v->volume->name, err.text);
+	}
+}
+
+const char *fm_supervisor_unsealed_why(const struct fm_supervisor *sup, const char *volume)
+{
+	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
+
+	return v ? v->unsealed_why : "";
+}
+
 int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
 {
 	uint64_t before = v->epoch;
@@ -975,10 +1013,9 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 		v->epoch = epoch_before;
 		return fm_err_wrap(err, "nothing is changed");
 	}
+	v->unsealed_why[0] = '\0';
 	if (!is_sealed) {
-		fm_json_free(v->readers);
-		v->readers = NULL;
-		v->are_readers_lost = false;
+		forget_readers(v);
 		fm_supervised_drop_answers(v);
 	}
 	fm_supervised_force_mount(v, is_forced && !is_sealed);

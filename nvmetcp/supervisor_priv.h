@@ -182,6 +182,8 @@ struct fm_supervised {
 	bool is_release_tried;		/* since it was mounted, or something else was wished */
 	/* what is dirty was written out before a lazy unmount, or could not be */
 	bool is_sync_tried;
+	/* FM_CALL_UNMOUNT: it is to be sealed, so it is unmounted only if all is written */
+	bool is_seal_written;
 	struct fm_inv_namespace ns;	/* what is being mounted, as it was identified last */
 	struct fm_superblock sb;	/* and what is on it; type "" until it was read */
 	bool has_sb;
@@ -222,6 +224,8 @@ struct fm_supervised {
 	/* FM_CALL_PEERS: the first of the supervisor's asks that will do */
 	uint64_t ask_wanted;
 	enum fm_seal seal;		/* sealed.json; the writer's */
+	/* ... OPEN: why it was not sealed, though that was wanted; "": it was not, or long ago */
+	char unsealed_why[FM_SUPERVISED_WHY_MAX];
 	/* ... WANTED: it was mounted read-write here since then, so nobody else wrote. Not kept:
 	 * over a restart others may be at it. */
 	bool is_written;
@@ -504,6 +508,9 @@ int fm_supervisor_publish(struct fm_supervisor *sup);
  * NULL: it need not be. */
 const char *fm_supervised_leave_why(const struct fm_supervised *v,
 				    char why[static FM_PLAN_WHY_MAX]);
+
+/* It was to be sealed, and is not fit for that: it is open again, and people are told why. */
+void fm_supervised_end_seal(struct fm_supervised *v, const char *why);
 
 /* It was unmounted and is clean, and nobody here can write to it: if it is to be sealed, it is
  * now. */

@@ -109,7 +109,9 @@ static const char *text_of(const struct fm_supervised *v, enum fm_supervised_sta
 		return v->refusal;
 	if (fm_supervised_in_use_why(v)[0] && !v->plan.is_mounted && state != FM_STATE_REFUSED)
 		return fm_supervised_in_use_why(v);
-	if (state == FM_STATE_DOWN || state == FM_STATE_MOUNTED || state == FM_STATE_CONNECTED)
+	if (state == FM_STATE_MOUNTED)
+		return v->unsealed_why;
+	if (state == FM_STATE_DOWN || state == FM_STATE_CONNECTED)
 		return "";
 	return v->plan.why;
 }

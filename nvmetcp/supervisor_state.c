@@ -338,6 +338,7 @@ void fm_supervised_forget_seal(struct fm_supervised *v)
 	v->has_number = v->has_heard = v->is_heard_sealed = v->is_heard_now = false;
 	v->hears_from = 0;
 	v->seal = FM_SEAL_OPEN;
+	v->unsealed_why[0] = '\0';
 	if (fm_json_delete(sup->sealed.entries, v->volume->name) == 0 &&
 	    save_file(sup, &sup->sealed, &err) < 0) {
 		sup->sealed.is_in_doubt = true;

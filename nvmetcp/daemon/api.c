@@ -220,6 +220,19 @@ static struct fm_json *show_reached(const struct request *r)
 	return done;
 }
 
+/* It is not what was asked for: it could not be, or another person asked. */
+static void reply_unsealed(struct request *r)
+{
+	const char *why = fm_supervisor_unsealed_why(r->api->sup, r->volume);
+
+	if (r->is_sealed && why[0])
+		reply_error(r->client, &r->id, -EIO, why);
+	else
+		reply_error(r->client, &r->id, -ECANCELED,
+			    r->is_sealed ? "somebody has unsealed it meanwhile"
+					 : "somebody has sealed it meanwhile");
+}
+
 /* Whether it has ended. */
 static bool check_waiting(struct request *r)
 {
@@ -236,9 +249,7 @@ static bool check_waiting(struct request *r)
 		reply_error(r->client, &r->id, -ECANCELED,
 			    "somebody has wished something else meanwhile");
 	else if (r->is_seal && fm_supervisor_is_sealed(r->api->sup, r->volume) != r->is_sealed)
-		reply_error(r->client, &r->id, -ECANCELED,
-			    r->is_sealed ? "somebody has unsealed it meanwhile"
-					 : "somebody has sealed it meanwhile");
+		reply_unsealed(r);
 	/* unsealed, it waits for the readers */
 	else if (progress == FM_PROGRESS_REFUSED && !(r->is_seal && !r->is_sealed))
 		reply_error(r->client, &r->id, -EACCES, why);

@@ -99,6 +99,9 @@ void check_clean(const struct node *n, unsigned volume)
 	if (sim.disk[volume].is_dirty)
 		sim_violate("%s mounts %s read-only, which was not cleanly unmounted", n->name,
 			    sim_volumes[volume]);
+	if (sim.disk[volume].is_lost)
+		sim_violate("%s mounts %s read-only, of which the last bytes are lost", n->name,
+			    sim_volumes[volume]);
 }
 
 /* Of a node that was never heard nobody knows that it is the same host. */

@@ -544,6 +544,7 @@ static int do_mount(const struct node *n, struct device *d, const struct call *c
 	if (!is_read_only) {
 		write_to_disk(n, c->volume);
 		disk->is_dirty = true;
+		disk->is_lost = false;
 	}
 	sim_trace("%s: %s is mounted %s", n->name, sim_volumes[c->volume],
 		  is_read_only ? "ro" : "rw");
@@ -706,6 +707,23 @@ static int do_call(struct node *n, const struct call *c, struct fm_json *answer,
 
 /* ---- their course ---- */
 
+/* The device takes no writes for a moment: of what is unmounted only if all is written that is
+ * known, and it stays mounted. */
+static bool is_unwritten(struct call *c)
+{
+	if (sim.fail_percent == 0 || c->process.start % 4 != 0 ||
+	    !fm_json_is_true(fm_json_get(c->request, "keep_unsynced")))
+		return false;
+	sim.disk[c->volume].is_lost = sim_mutant == MUTANT_LOST_UNTOLD;
+	if (sim_mutant == MUTANT_LOST_UNTOLD)
+		return false;
+	c->answer = fm_json_pack("{s:s}", "sync_error", "it is lost");
+	c->code = fm_err_set(&c->err, -EIO, "it is lost");
+	c->has_acted = true;
+	sim_trace("%s: what was written is lost", sim_volumes[c->volume]);
+	return true;
+}
+
 /* An unmount takes it out of the table of mounts, and then, whatever becomes of its process, writes
  * what is to be written. */
 static bool begins_to_write_out(struct node *n, struct call *c)
@@ -716,6 +734,8 @@ static bool begins_to_write_out(struct node *n, struct call *c)
 	    d->mount.is_read_only || d->dev != minor_asked(c) ||
 	    fm_json_is_true(fm_json_get(c->request, "lazy")) || sim_is_one_in(sim.fail_percent))
 		return false;
+	if (is_unwritten(c))
+		return true;
 	take_out(n, c->volume, FM_NEVER);
 	c->is_stuck = true;
 	c->act_ns = sim.now_ns + (sim_is_one_in(20) ? sim_below(30 * S) : sim_below(200 * MS));

@@ -41,6 +41,7 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_TAKEN_AGAIN] = "taken_again",
 	[MUTANT_SAME_HOST] = "same_host",
 	[MUTANT_MISSED] = "missed",
+	[MUTANT_LOST_UNTOLD] = "lost_untold",
 	[MUTANT_SAVED_LATE] = "saved_late",
 };
 

@@ -65,6 +65,7 @@ enum trouble {
 struct disk {
 	uint64_t content;		/* another one whenever somebody may have written */
 	bool is_dirty;			/* mounted read-write, or not unmounted cleanly */
+	bool is_lost;			/* what was written last, and its unmount told nobody */
 	bool is_xfs;			/* else ext4 with multiple mount protection, which works */
 	/* of a reservation: a host's number and one more; 0: nobody */
 	unsigned holder;
@@ -340,6 +341,7 @@ enum mutant {
 	MUTANT_TAKEN_AGAIN,
 	MUTANT_SAME_HOST,
 	MUTANT_MISSED,
+	MUTANT_LOST_UNTOLD,
 	MUTANT_SAVED_LATE,
 	MUTANTS,
 };

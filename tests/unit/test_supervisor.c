@@ -79,6 +79,8 @@ struct mood {
 	bool is_busy;			/* unmounts say -EBUSY */
 	bool hangs_sync;		/* unmounts that write out first */
 	bool hangs_unmount;		/* those that are not lazy */
+	int sync_says;			/* not 0: what unmounts to be sealed end with */
+	bool is_synced_late;		/* or tell of, when it is unmounted */
 	bool fails_mount;
 	int keep_says;			/* not 0: what FM_CALL_KEEP ends with */
 	/* and does not die at its deadline, but ends five minutes later */
@@ -842,10 +844,16 @@ static int do_unmount(const struct call *c, struct fm_json *answer, struct fm_er
 {
 	bool is_lazy = fm_json_is_true(fm_json_get(c->request, "lazy"));
 	bool is_shut_down = fm_json_is_true(fm_json_get(c->request, "shutdown"));
+	bool is_kept = fm_json_is_true(fm_json_get(c->request, "keep_unsynced"));
 	unsigned volume = volume_of_key(c->key);
 
-	CU_ASSERT_TRUE(is_lazy || !fm_json_is_true(fm_json_get(c->request, "sync")));
-
+	CU_ASSERT_TRUE(is_lazy || is_kept == fm_json_is_true(fm_json_get(c->request, "sync")));
+	if (is_kept && sim.mood.sync_says) {
+		fm_json_set(answer, "sync_error", fm_json_of_text("Input/output error"));
+		return fm_err_set(err, sim.mood.sync_says, "left mounted: Input/output error");
+	}
+	if (is_kept && sim.mood.is_synced_late)
+		fm_json_set(answer, "sync_error", fm_json_of_text("Input/output error"));
 	for (unsigned i = 0; i < MOUNTS_MAX; i++) {
 		struct mounted *m = &sim.mounted[i];
 
@@ -2637,6 +2645,138 @@ static void test_seal_refused(void)
 	sim.volume[0].mode = FM_VOLUME_EXCLUSIVE;
 	set_config();
 	CU_ASSERT_EQUAL(seal(true, false), -EINVAL);
+	end();
+}
+
+/* It is open, has its number still, and says why; then it can be sealed. */
+static void is_unsealed(const char *why)
+{
+	is_mounted_as(true, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), why));
+	CU_ASSERT_PTR_NOT_NULL(strstr(fm_supervisor_unsealed_why(sim.sup, "one"), why));
+	CU_ASSERT_FALSE(fm_supervisor_is_sealed(sim.sup, "one"));
+	CU_ASSERT_PTR_NULL(strstr(sim.published, "\"sealed\":true"));
+	CU_ASSERT_EQUAL(number(0, "epoch"), 0);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(30 * S);
+	is_mounted_as(false, 1);
+	CU_ASSERT_STRING_EQUAL(shown(0, "text"), "");
+	CU_ASSERT_STRING_EQUAL(fm_supervisor_unsealed_why(sim.sup, "one"), "");
+	end();
+}
+
+static void begin_seal(void)
+{
+	begin_shared("n1", "n1");
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(true, 0);
+}
+
+/* What readers get was written: an unmount alone tells nobody when it was not. */
+static void test_seal_unwritten(void)
+{
+	begin_seal();
+	sim.mood.sync_says = -EIO;
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 1);		/* it was never unmounted */
+	CU_ASSERT_EQUAL(sim.syncs, 1);
+	sim.mood.sync_says = 0;
+	is_unsealed("Input/output error");
+
+	begin_seal();
+	sim.mood.is_synced_late = true;
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 2);
+	sim.mood.is_synced_late = false;
+	is_unsealed("Input/output error");
+
+	/* Nobody has heard of it. */
+	begin_seal();
+	sim.mood.hangs_unmount = true;
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(599 * S);
+	CU_ASSERT_TRUE(fm_supervisor_is_sealed(sim.sup, "one"));
+	run_for(100 * S);
+	sim.mood.hangs_unmount = false;
+	run_for(100 * S);
+	is_unsealed("no answer in time");
+
+	/* With files open it is written, and waited for. */
+	begin_seal();
+	sim.mood.is_busy = true;
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(60 * S);
+	CU_ASSERT_TRUE(sim.syncs > 1);
+	sim.mood.is_busy = false;
+	run_for(30 * S);
+	is_mounted_as(false, 1);
+	end();
+}
+
+/* An unmount that began before is no better. */
+static void test_seal_while_unmounting(void)
+{
+	begin_seal();
+	wish(0, FM_WANT_CONNECTED, false);
+	run_until("unmount");
+	wish(0, FM_WANT_UP, false);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(sim.syncs, 0);
+	is_unsealed("is not known");
+
+	/* Who unmounts by force does not wait until all is written, and nothing is sealed then. */
+	begin_seal();
+	sim.mood.hangs_unmount = true;
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_until("unmount");
+	wish(0, FM_WANT_CONNECTED, true);
+	run_for(200 * S);
+	is_state(0, "connected");
+	CU_ASSERT_EQUAL(sim.unmounts_lazy, 1);
+	sim.mood.hangs_unmount = false;
+	wish(0, FM_WANT_UP, false);
+	run_for(100 * S);
+	is_unsealed("is not known");
+}
+
+/* After a crash in the midst of it, or where the target was away: nobody but a person knows what is
+ * lost. */
+static void test_seal_unclean(void)
+{
+	begin_seal();
+	sim.mood.is_busy = true;
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	kill_supervisor(false);
+	sim.mounted[0].is_there = false;
+	sim.mood.is_busy = false;
+	sim.is_dirty = true;
+	start_supervisor();
+	run_for(30 * S);
+	sim.is_dirty = false;
+	is_unsealed("was not cleanly unmounted");
+
+	/* What cannot be written down is not mounted to write, for it would be sealed after a
+	 * restart. */
+	begin_seal();
+	sim.mood.is_busy = true;
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	kill_supervisor(false);
+	sim.mounted[0].is_there = false;
+	sim.mood.is_busy = false;
+	sim.is_dirty = sim.is_save_broken = true;
+	start_supervisor();
+	run_for(30 * S);
+	CU_ASSERT_EQUAL(number(0, "is_mounted"), false);
+	CU_ASSERT_FALSE(fm_supervisor_is_sealed(sim.sup, "one"));
+	sim.is_save_broken = false;
+	run_for(70 * S);
+	is_mounted_as(true, 0);
 	end();
 }
 
@@ -5840,6 +5980,9 @@ static const struct fm_test tests[] = {
 	{"sealed: read-only, also after a restart; unsealed: when no reader is there", test_seal},
 	{"sealing goes on after a kill, and is for the writer of a shared volume that is up",
 	 test_seal_refused},
+	{"what could not be written is not sealed", test_seal_unwritten},
+	{"what was unmounted otherwise is not sealed", test_seal_while_unmounting},
+	{"what is not clean is not sealed", test_seal_unclean},
 	{"a reader that is silent keeps it sealed, but by force", test_lost_reader},
 	{"a file of seals that is lost opens nothing", test_lost_seals},
 	{"a writer that has lost its number takes a new one, and waits for the word of all at that",
