@@ -103,16 +103,18 @@ int fm_helper_mount(struct fm_json *request, struct fm_json *answer, struct fm_e
 
 /*
  * "unmount": {"point", ["rdev", "force", "lazy", "sync", "keep_unsynced", "shutdown", "device",
- * "read_write_device", "release_as"]}: what is mounted at the point, if it is of that device
- * (-ESTALE else). Nothing mounted there is a success. sync: write out what is dirty first, which
- * can hang. keep_unsynced: what cannot be written out stays mounted, which is the error of that and
- * answers {"sync_error"}; one that comes only after the unmount is in the answer alone. Without it
- * the unmount goes on. shutdown: instead, have it write nothing any more, though a file is open on
- * it: answers {"shut_down"} or {"still_writes"}, why that is not known to be so, also with -EBUSY.
- * read_write_device: the device, which was set read-only here, is writable afterwards. release_as:
- * our host id, for which the target kept it. Answers {["sync_error", "still_read_only",
- * "still_reserved"]}: texts, what of these went wrong though it is unmounted. -EBUSY: in use. Where
- * systemd has a unit for the point, that is stopped, unless it is unmounted lazily.
+ * "device_rdev", "read_write_device", "release_as"]}: what is mounted at the point, if it is of
+ * that device (-ESTALE else), by the number that its mount has: for btrfs that is not the device's
+ * (device_rdev; the same if it is not said). Nothing mounted there is a success. sync: write out
+ * what is dirty first, which can hang. keep_unsynced: what cannot be written out stays mounted,
+ * which is the error of that and answers {"sync_error"}; one that comes only after the unmount is
+ * in the answer alone. Without it the unmount goes on. shutdown: instead, have it write nothing any
+ * more, though a file is open on it: answers {"shut_down"} or {"still_writes"}, why that is not
+ * known to be so, also with -EBUSY. read_write_device: the device, which was set read-only here, is
+ * writable afterwards. release_as: our host id, for which the target kept it. Answers
+ * {["sync_error", "still_read_only", "still_reserved"]}: texts, what of these went wrong though it
+ * is unmounted. -EBUSY: in use. Where systemd has a unit for the point, that is stopped, unless it
+ * is unmounted lazily.
  */
 int fm_helper_unmount(struct fm_json *request, struct fm_json *answer, struct fm_err *err);
 

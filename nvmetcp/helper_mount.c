@@ -197,7 +197,8 @@ int fm_helper_mount(struct fm_json *request, struct fm_json *answer, struct fm_e
 
 struct farewell {
 	const char *point, *device, *release_as;
-	const struct fm_json *rdev;
+	const struct fm_json *rdev;	/* of what is mounted: btrfs has a number of its own */
+	const struct fm_json *device_rdev;
 	dev_t dev;			/* of what is mounted */
 	int force, lazy, sync, keep_unsynced, shutdown, read_write_device;
 };
@@ -383,12 +384,14 @@ int fm_helper_unmount(struct fm_json *request, struct fm_json *answer, struct fm
 	bool is_mounted = false;
 	int ret;
 
-	ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s, s?b, s?b, s?b, s?b, s?b, s?b, s?s}",
-			       "point", &f.point, "rdev", &f.rdev, "device", &f.device, "force",
-			       &f.force, "lazy", &f.lazy, "sync", &f.sync, "keep_unsynced",
-			       &f.keep_unsynced, "shutdown", &f.shutdown, "read_write_device",
-			       &f.read_write_device, "release_as", &f.release_as);
-	if (ret == 0 && (f.read_write_device || f.release_as) && (!f.device || !f.rdev))
+	ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s, s?o, s?b, s?b, s?b, s?b, s?b, s?b, s?s}",
+			       "point", &f.point, "rdev", &f.rdev, "device", &f.device,
+			       "device_rdev", &f.device_rdev, "force", &f.force, "lazy", &f.lazy,
+			       "sync", &f.sync, "keep_unsynced", &f.keep_unsynced, "shutdown",
+			       &f.shutdown, "read_write_device", &f.read_write_device, "release_as",
+			       &f.release_as);
+	f.device_rdev = f.device_rdev ? f.device_rdev : f.rdev;
+	if (ret == 0 && (f.read_write_device || f.release_as) && (!f.device || !f.device_rdev))
 		ret = fm_err_set(err, -EINVAL,
 				 "which device is to be made writable or released is not said");
 	if (ret == 0 && f.shutdown && !f.rdev)
@@ -399,9 +402,10 @@ int fm_helper_unmount(struct fm_json *request, struct fm_json *answer, struct fm
 		ret = f.sync && f.keep_unsynced ? unmount_written(&f, answer, err)
 						: unmount(&f, answer, err);
 	if (ret == 0 && f.release_as &&
-	    fm_helper_target_release(f.device, f.rdev, f.release_as, &why) < 0)
+	    fm_helper_target_release(f.device, f.device_rdev, f.release_as, &why) < 0)
 		ret = fm_helper_put(answer, "still_reserved", fm_json_of_text(why.text), err);
-	if (ret == 0 && f.read_write_device && fm_helper_make_writable(f.device, f.rdev, &why) < 0)
+	if (ret == 0 && f.read_write_device &&
+	    fm_helper_make_writable(f.device, f.device_rdev, &why) < 0)
 		ret = fm_helper_put(answer, "still_read_only", fm_json_of_text(why.text), err);
 	return ret;
 }

@@ -361,6 +361,19 @@ const struct fm_mount *fm_mounts_at(const struct fm_mounts *mounts, const char *
 	return NULL;		/* they are mounted on each other in a circle: no kernel's table */
 }
 
+const char *fm_mount_device(const struct fm_mount *m)
+{
+	bool is_fuse = strcmp(m->fs_type, "fuse") == 0 || strncmp(m->fs_type, "fuse.", 5) == 0;
+
+	return !is_fuse && strncmp(m->source, "/dev/", 5) == 0 ? m->source + 5 : "";
+}
+
+bool fm_mount_is_of(const struct fm_mount *m, dev_t dev, const char *name)
+{
+	return (dev != 0 && m->dev == dev) ||
+	       (major(m->dev) == 0 && name[0] && strcmp(fm_mount_device(m), name) == 0);
+}
+
 const struct fm_mount *fm_mounts_of(const struct fm_mounts *mounts, dev_t dev,
 				    const struct fm_mount *after)
 {

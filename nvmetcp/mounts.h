@@ -58,6 +58,18 @@ void fm_mounts_free(struct fm_mounts *mounts);
  */
 const struct fm_mount *fm_mounts_at(const struct fm_mounts *mounts, const char *point);
 
+/*
+ * The name of the device that it is made of by what it says ("nvme0n1p1" of "/dev/nvme0n1p1"), ""
+ * if it says something else. Of FUSE any user says what he likes: "".
+ */
+const char *fm_mount_device(const struct fm_mount *m);
+
+/*
+ * Whether it is of that device. btrfs and its like have device numbers of their own: such a one is
+ * known by what it says.
+ */
+bool fm_mount_is_of(const struct fm_mount *m, dev_t dev, const char *name);
+
 /* The next one of this device after `after` (NULL: the first), or NULL. Hidden ones as well. */
 const struct fm_mount *fm_mounts_of(const struct fm_mounts *mounts, dev_t dev,
 				    const struct fm_mount *after);

@@ -202,10 +202,18 @@ static bool is_usable(const struct scene *s, const struct fm_inv_namespace *ns)
 	return false;
 }
 
+/*
+ * Whether it is all of that device. What has a number of its own, btrfs, has subvolumes, of which
+ * one is mounted.
+ */
+static bool is_whole_of(const struct fm_mount *m, dev_t dev, const char *name)
+{
+	return fm_mount_is_of(m, dev, name) && (m->dev != dev || strcmp(m->root, "/") == 0);
+}
+
 static bool is_mounted_there(const struct scene *s, const struct fm_inv_namespace *ns)
 {
-	return s->there && ns->dev != 0 && s->there->dev == ns->dev &&
-	       strcmp(s->there->root, "/") == 0;
+	return s->there && is_whole_of(s->there, ns->dev, ns->name);
 }
 
 /* Without native multipath one namespace is a device for each path: the one in use, else one that
@@ -271,9 +279,28 @@ static void find_candidates(const struct scene *s, struct candidates *found)
 
 /* ---- steps: each says one and returns true, or has none ---- */
 
-static bool is_our_mount(const struct scene *s, const struct fm_mount *m)
+static bool was_its_device(const struct scene *s, dev_t dev)
 {
-	return m == s->there && strcmp(m->root, "/") == 0;
+	for (unsigned i = 0; i < s->pv->had_count; i++)
+		if (s->pv->had[i].dev == dev)
+			return true;
+	return false;
+}
+
+/* Mounted where the volume is to be, and not another namespace that somebody has mounted there. */
+static bool is_volume_there(const struct scene *s, const struct fm_inv_namespace *ns)
+{
+	char why[FM_IDENTITY_WHY_MAX];
+
+	return is_mounted_there(s, ns) &&
+	       (fm_identity_check(s->pv->volume, ns, why) != FM_IDENTITY_OTHER ||
+		was_its_device(s, ns->dev));
+}
+
+static bool is_our_mount(const struct scene *s, const struct fm_inv_namespace *ns,
+			 const struct fm_mount *m)
+{
+	return m == s->there && is_volume_there(s, ns);
 }
 
 static bool is_partition_of(const struct fm_inv_namespace *ns, const struct fm_mount *m)
@@ -293,12 +320,12 @@ static const struct fm_mount *mounted_elsewhere(const struct scene *s,
 
 	for (size_t i = 0; i < s->mounts->count; i++) {
 		const struct fm_mount *m = &s->mounts->mounts[i];
-		const char *name = strncmp(m->source, "/dev/", 5) == 0 ? m->source + 5 : "";
+		const char *name = fm_mount_device(m);
 		bool is_partition = strncmp(name, ns->name, len) == 0 && name[len] == 'p' &&
 				    isdigit((unsigned char)name[len + 1]);
 
 		if (is_partition || is_partition_of(ns, m) ||
-		    (ns->dev != 0 && m->dev == ns->dev && !is_our_mount(s, m)))
+		    (fm_mount_is_of(m, ns->dev, ns->name) && !is_our_mount(s, ns, m)))
 			return m;
 	}
 	return NULL;
@@ -357,33 +384,36 @@ static const struct fm_inv_namespace *mapped_device(const struct scene *s,
 	return NULL;
 }
 
-/* "/dev/nvme3n1", not a partition, or a link by the namespace's identity. */
-static bool is_namespace_source(const char *source)
+/* Whether no namespace has its number, nor, where the mount is known by its name, that. */
+static bool has_gone(const struct scene *s, const struct fm_plan_device *d)
 {
-	static const char by_id[] = "/dev/disk/by-id/nvme-";
-	int end = 0;
+	for (unsigned i = 0; i < s->inv->namespace_count; i++) {
+		const struct fm_inv_namespace *ns = &s->inv->namespaces[i];
 
-	if (strncmp(source, by_id, sizeof(by_id) - 1) == 0)
-		return !strstr(source, "-part");
-	sscanf(source, "/dev/nvme%*[0-9]n%*[0-9]%n", &end);
-	return end > 0 && source[end] == '\0';
-}
-
-/*
- * Whether the mount at the mount point is of a namespace that the kernel no longer has, after
- * ctrl_loss_tmo or a disconnect by hand.
- */
-static bool is_gone(const struct scene *s)
-{
-	if (!s->there || s->inv->is_cut || strcmp(s->there->root, "/") != 0 ||
-	    !is_namespace_source(s->there->source))
-		return false;
-	for (unsigned i = 0; i < s->inv->namespace_count; i++)
-		if (s->inv->namespaces[i].dev == s->there->dev)
+		if (ns->dev == d->dev ||
+		    (s->there->dev != d->dev && strcmp(ns->name, d->name) == 0))
 			return false;
+	}
 	return true;
 }
 
+/*
+ * Whether the mount at the mount point is of a device of the volume that the kernel no longer has,
+ * after ctrl_loss_tmo or a disconnect by hand. What only looks like that, a local disk that the
+ * kernel tells nothing about, or a btrfs of one, is somebody's.
+ */
+static bool is_gone(const struct scene *s)
+{
+	for (unsigned i = 0; i < s->pv->had_count && s->there && !s->inv->is_cut; i++) {
+		const struct fm_plan_device *d = &s->pv->had[i];
+
+		if (is_whole_of(s->there, d->dev, d->name) && has_gone(s, d))
+			return true;
+	}
+	return false;
+}
+
+/* Any namespace of its subsystem. */
 static bool is_any_of_ours_there(const struct scene *s)
 {
 	for (unsigned i = 0; i < s->inv->namespace_count; i++)
@@ -587,7 +617,7 @@ static bool is_last_path(const struct scene *s, int controller)
 		const struct fm_inv_namespace *ns = &s->inv->namespaces[i];
 
 		if (ns->path_count == 1 && ns->path[0].controller == controller && ns->dev != 0 &&
-		    (fm_mounts_of(s->mounts, ns->dev, NULL) || mounted_elsewhere(s, ns)))
+		    (is_mounted_there(s, ns) || mounted_elsewhere(s, ns)))
 			return true;
 	}
 	return false;
@@ -663,6 +693,15 @@ static bool step_disconnect(const struct scene *s)
 	return false;
 }
 
+static bool is_the_volume_there(const struct scene *s)
+{
+	for (unsigned i = 0; i < s->inv->namespace_count; i++)
+		if (is_in_subsystem(s, &s->inv->namespaces[i]) &&
+		    is_volume_there(s, &s->inv->namespaces[i]))
+			return true;
+	return false;
+}
+
 static void plan_down(const struct scene *s)
 {
 	struct candidates found;
@@ -672,7 +711,7 @@ static void plan_down(const struct scene *s)
 	s->plan->is_mounted =
 		found.best >= 0 && is_mounted_there(s, &s->inv->namespaces[found.best]);
 	s->plan->is_read_write = s->plan->is_mounted && !s->there->is_read_only;
-	if (is_any_of_ours_there(s))
+	if (is_the_volume_there(s))
 		say(s, FM_STEP_UNMOUNT, "it is to be down");
 	else if (!step_gone(s))
 		step_disconnect(s);

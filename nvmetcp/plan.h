@@ -15,6 +15,7 @@
 #define FM_NVMETCP_PLAN_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "nvmetcp/inventory.h"
 #include "nvmetcp/mounts.h"
@@ -26,6 +27,12 @@ enum fm_plan_want {
 	FM_WANT_DOWN,			/* neither mounted nor connected, as far as it is ours */
 	FM_WANT_CONNECTED,		/* connected, not mounted */
 	FM_WANT_UP,			/* connected, and mounted if it has a mount point */
+};
+
+/* A namespace's block device: its number and its name, which may be another's when it is gone. */
+struct fm_plan_device {
+	dev_t dev;
+	char name[32];
 };
 
 /* What the supervisor knows of a volume that the kernel does not. */
@@ -59,6 +66,12 @@ struct fm_plan_volume {
 	 */
 	const char (*owned)[32];
 	unsigned owned_count;
+	/*
+	 * Devices that were seen to be the volume's, and are not known to be free since. What is
+	 * mounted of one that is gone is unmounted; of any other that is gone it is somebody's.
+	 */
+	const struct fm_plan_device *had;
+	unsigned had_count;
 };
 
 enum fm_plan_step {
@@ -67,7 +80,8 @@ enum fm_plan_step {
 	FM_STEP_WAIT,
 	FM_STEP_CONNECT,		/* `address`, a path that is missing */
 	FM_STEP_MOUNT,			/* `ns` */
-	/* the topmost mount at volume->mount_point: of the volume, or of a device that is gone */
+	/* the topmost mount at volume->mount_point: of the volume, or of a device of it that is
+	 * gone */
 	FM_STEP_UNMOUNT,
 	FM_STEP_DISCONNECT,		/* `controller` */
 	/* `why`: nothing can be done until somebody changes something */

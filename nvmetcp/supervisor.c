@@ -110,6 +110,7 @@ struct view {
 	bool is_held[FM_VOLUME_PATHS_MAX];
 	unsigned path_of[FM_VOLUME_PATHS_MAX];
 	char owned[FM_SUPERVISED_OWNED_MAX][32];
+	struct fm_plan_device had[FM_SUPERVISED_HELD_MAX];
 	char leave_why[FM_PLAN_WHY_MAX], unfit_why[FM_PLAN_WHY_MAX];
 };
 
@@ -152,6 +153,16 @@ static void view_owned(const struct fm_supervised *v, struct view *view)
 			memcpy(view->owned[view->pv.owned_count++], o->controller,
 			       sizeof(o->controller));
 	}
+}
+
+static void view_held(const struct fm_supervised *v, struct view *view)
+{
+	for (unsigned i = 0; i < v->held_count; i++) {
+		view->had[i].dev = v->held[i].dev;
+		memcpy(view->had[i].name, v->held[i].name, sizeof(view->had[i].name));
+	}
+	view->pv.had = view->had;
+	view->pv.had_count = v->held_count;
 }
 
 /* What the configuration asks for and this controller lacks, or does not show; NULL: nothing. */
@@ -290,6 +301,7 @@ static void view_make(const struct fm_supervised *v, struct view *view)
 	view->pv.is_mount_held = fm_hold_is_on(sup, &v->mount_hold);
 	view_owned(v, view);
 	view->pv.owned = (const char(*)[32])view->owned;
+	view_held(v, view);
 }
 
 const struct fm_inv_namespace *fm_supervised_ns(const struct fm_supervised *v)
@@ -776,6 +788,7 @@ static uint64_t look_at(struct fm_supervised *v)
 
 	fm_supervised_settle_word(v);
 	fm_supervised_settle_number(v);
+	fm_supervised_hold_left(v);
 	make_plan(v);
 	fm_supervised_hold_found(v);
 	fm_supervised_watch_held(v);

@@ -22,11 +22,12 @@
 static const struct fm_mount *read_write_mount(const struct fm_supervised *v)
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
-	const struct fm_mount *m = NULL;
+	const struct fm_mounts *mounts = &v->sup->mounts;
 
-	while (ns && (m = fm_mounts_of(&v->sup->mounts, ns->dev, m)))
-		if (!m->is_read_only)
-			return m;
+	for (size_t i = 0; ns && i < mounts->count; i++)
+		if (!mounts->mounts[i].is_read_only &&
+		    fm_supervisor_is_mount_of(&mounts->mounts[i], ns))
+			return &mounts->mounts[i];
 	return NULL;
 }
 

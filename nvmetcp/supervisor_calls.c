@@ -1074,15 +1074,6 @@ static void keep_done(struct fm_supervised *v, int code, const char *text,
 
 /* ---- unmount ---- */
 
-/* The namespace with that device number, as the last look saw it; NULL: it is gone. */
-static const struct fm_inv_namespace *find_device(const struct fm_supervisor *sup, dev_t dev)
-{
-	for (unsigned i = 0; i < sup->inv->namespace_count; i++)
-		if (sup->inv->namespaces[i].dev == dev)
-			return &sup->inv->namespaces[i];
-	return NULL;
-}
-
 /*
  * Whether the file system is to be shut down. Another host has the reservation and may have
  * written. When it leaves, what is still unwritten here would go over that. This includes a file
@@ -1092,7 +1083,8 @@ static bool is_to_be_shut_down(const struct fm_supervised *v, const struct fm_mo
 {
 	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
 
-	return v->is_taken && !v->is_shut_down && ns && ns->dev == mount->dev;
+	return v->is_taken && !v->is_shut_down && ns &&
+	       ns == fm_supervisor_device_of(v->sup, mount);
 }
 
 /*
@@ -1125,7 +1117,9 @@ static struct fm_json *unmount_request(struct fm_supervised *v, const struct fm_
 	if ((!v->is_read_write_asked && !v->is_release_asked) || !request)
 		return request;
 	(void)snprintf(device, sizeof(device), "/dev/%s", ns->name);
-	if (fm_json_set(request, "device", fm_json_of_text(device)) == 0 &&
+	if (fm_json_set_all(request, fm_json_pack("{s:s, s:[i, i]}", "device", device,
+						  "device_rdev", (int)major(ns->dev),
+						  (int)minor(ns->dev))) == 0 &&
 	    put_undo(v, request) == 0)
 		return request;
 	fm_json_free(request);
@@ -1144,7 +1138,7 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 
 	if (!mount)
 		return;
-	ns = find_device(v->sup, mount->dev);
+	ns = fm_supervisor_device_of(v->sup, mount);
 	v->is_gone = !ns;
 	v->is_lazy = (v->is_gone || fm_supervised_is_forced(v)) && v->hung_unmounts > 0;
 	is_synced = v->is_lazy && ns && fm_inventory_is_live(v->sup->inv, ns) &&
@@ -1153,7 +1147,7 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 	/* Also if the file system has become read-only by an error, but not of what was sealed. */
 	v->is_seal_written = v->seal == FM_SEAL_WANTED && !v->is_lazy && ns && !ns->is_read_only &&
 			     !v->is_taken;
-	key_of_device(v, mount->dev, key);
+	key_of_device(v, ns ? ns->dev : mount->dev, key);
 	if (v->is_lazy)	/* beside the one that hangs */
 		(void)snprintf(key, sizeof(key), "%s: %s", v->volume->name,
 			       is_synced ? "sync" : "mount point");

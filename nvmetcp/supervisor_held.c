@@ -174,28 +174,30 @@ static bool has_any_device(const struct fm_supervised *v)
 	return false;
 }
 
-/*
- * btrfs and its like have device numbers of their own: such a one is known by its source, as is one
- * of a partition.
- */
-static bool is_made_of(const struct fm_mount *m, const struct fm_inv_namespace *ns)
+/* btrfs of a partition, which has a device number of its own. */
+static bool is_made_of_part(const struct fm_mount *m, const char *name)
 {
-	size_t len = strlen(ns->name);
-	const char *rest;
+	size_t len = strlen(name);
 
-	if (major(m->dev) != 0 || strncmp(m->source, "/dev/", 5) != 0 ||
-	    strncmp(m->source + 5, ns->name, len) != 0)
-		return false;
-	rest = m->source + 5 + len;
-	return rest[0] == '\0' || rest[0] == 'p';
+	return major(m->dev) == 0 && strncmp(fm_mount_device(m), name, len) == 0 &&
+	       fm_mount_device(m)[len] == 'p';
 }
 
-static bool is_of(const struct fm_mount *m, const struct fm_inv_namespace *ns)
+bool fm_supervisor_is_mount_of(const struct fm_mount *m, const struct fm_inv_namespace *ns)
 {
 	for (unsigned i = 0; i < ns->part_count; i++)
 		if (ns->part[i] != 0 && m->dev == ns->part[i])
 			return true;
-	return (ns->dev != 0 && m->dev == ns->dev) || is_made_of(m, ns);
+	return fm_mount_is_of(m, ns->dev, ns->name) || is_made_of_part(m, ns->name);
+}
+
+const struct fm_inv_namespace *fm_supervisor_device_of(const struct fm_supervisor *sup,
+						       const struct fm_mount *m)
+{
+	for (unsigned i = 0; i < sup->inv->namespace_count; i++)
+		if (fm_mount_is_of(m, sup->inv->namespaces[i].dev, sup->inv->namespaces[i].name))
+			return &sup->inv->namespaces[i];
+	return NULL;
 }
 
 bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns,
@@ -207,7 +209,7 @@ bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_
 	for (size_t i = 0; i < sup->mounts.count; i++) {
 		const struct fm_mount *m = &sup->mounts.mounts[i];
 
-		if (!is_of(m, ns))
+		if (!fm_supervisor_is_mount_of(m, ns))
 			continue;
 		is_used = true;
 		*may_write = *may_write || !m->is_read_only;
@@ -226,13 +228,44 @@ static bool hold_used(struct fm_supervised *v, const struct fm_inv_namespace *ns
 	return is_used;
 }
 
+/* Whether what the kernel has no more is mounted still. Its name may be another's by now. */
+static bool is_gone_mounted(const struct fm_supervisor *sup, dev_t dev, const char *name)
+{
+	bool is_name_taken = false;
+
+	for (unsigned i = 0; i < sup->inv->namespace_count; i++)
+		is_name_taken =
+			is_name_taken || strcmp(sup->inv->namespaces[i].name, name) == 0;
+	for (size_t i = 0; i < sup->mounts.count; i++)
+		if (fm_mount_is_of(&sup->mounts.mounts[i], dev, is_name_taken ? "" : name))
+			return true;
+	return false;
+}
+
+/* The device was in use when fmove-nvmed ran last, and the kernel has it no more. */
+static void hold_gone(struct fm_supervised *v, const struct fm_plan_device *d)
+{
+	struct fm_inv_namespace ns = { .dev = d->dev };
+
+	if (find_device(v->sup, d->dev) || !is_gone_mounted(v->sup, d->dev, d->name))
+		return;
+	memcpy(ns.name, d->name, sizeof(d->name));
+	memcpy(ns.wwid, v->left_wwid, sizeof(v->left_wwid));
+	(void)fm_supervised_hold(v, &ns, v->is_left_written);
+}
+
 /*
- * Holds the namespace that an earlier fmove-nvmed said to be mounted, even if the volume has
- * another namespace now.
+ * Holds what an earlier fmove-nvmed said to be mounted: its devices, and the namespace even if the
+ * volume has another one now.
  */
-static void hold_left(struct fm_supervised *v)
+void fm_supervised_hold_left(struct fm_supervised *v)
 {
 	const struct fm_inventory *inv = v->sup->inv;
+
+	for (unsigned i = 0; i < v->left_count; i++)
+		hold_gone(v, &v->left[i]);
+	v->left_count = 0;
+
 
 	for (unsigned i = 0; v->left_wwid[0] && i < inv->namespace_count; i++) {
 		const struct fm_inv_namespace *ns = &inv->namespaces[i];
@@ -250,7 +283,6 @@ void fm_supervised_hold_found(struct fm_supervised *v)
 	const struct fm_inventory *inv = v->sup->inv;
 	bool may_write = v->volume->mode != FM_VOLUME_READ_ONLY;
 
-	hold_left(v);
 	if (v->is_found || (!fm_supervised_ns(v) && has_any_device(v)))
 		return;
 	v->is_found = true;
@@ -275,8 +307,8 @@ static void see(const struct fm_supervised *v, struct fm_held *h)
 	const struct fm_inv_namespace *ns = find_device(v->sup, h->dev);
 	bool may_write = true;
 
-	h->is_mounted = ns ? fm_supervisor_is_used(v->sup, ns, &may_write) :
-			     fm_mounts_of(&v->sup->mounts, h->dev, NULL) != NULL;
+	h->is_mounted = ns ? fm_supervisor_is_used(v->sup, ns, &may_write)
+			   : is_gone_mounted(v->sup, h->dev, h->name);
 	h->is_seen_read_only = h->is_mounted && !may_write && ns == fm_supervised_ns(v);
 }
 
@@ -370,7 +402,7 @@ static bool show_use(const struct fm_supervisor *sup, const struct fm_inv_namesp
 	for (size_t i = 0; i < sup->mounts.count; i++) {
 		const struct fm_mount *m = &sup->mounts.mounts[i];
 
-		if (!is_of(m, ns))
+		if (!fm_supervisor_is_mount_of(m, ns))
 			continue;
 		(void)snprintf(text, size,
 			       "%s is mounted at %.200s by somebody else, and peers are told so: "

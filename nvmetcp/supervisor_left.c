@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -29,6 +30,30 @@
 #define STRANGER "-"	/* the subsystem of what is no volume */
 
 /* ---- the file ---- */
+
+static int add_device(struct fm_json *all, const char *name, dev_t dev)
+{
+	return fm_json_add(all, fm_json_pack("[s, i, i]", name, (int)major(dev), (int)minor(dev)));
+}
+
+/*
+ * The devices that it has, or is about to have. What is mounted of one that is gone is known by
+ * that to be the volume's.
+ */
+static struct fm_json *devices_of(const struct fm_supervised *v)
+{
+	struct fm_json *all = fm_json_array();
+	int ret = 0;
+
+	for (unsigned i = 0; i < v->held_count && ret == 0; i++)
+		ret = add_device(all, v->held[i].name, v->held[i].dev);
+	if (v->held_count == 0 && v->ns.dev != 0)
+		ret = add_device(all, v->ns.name, v->ns.dev);
+	if (ret == 0)
+		return all;
+	fm_json_free(all);
+	return NULL;
+}
 
 /* The wwid of the device that is held for the volume. The volume may have another namespace now. */
 static const char *wwid_of_held(const struct fm_supervised *v)
@@ -43,11 +68,11 @@ static struct fm_json *write_one(const struct fm_supervised *v)
 {
 	const struct fm_volume *vol = v->volume;
 
-	return fm_json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b}", "name", vol->name,
-			    "subsystem", vol->subsystem, "nsid", (long long)vol->nsid, "uuid",
-			    vol->uuid, "nguid", vol->nguid, "mount_point", vol->mount_point, "mode",
-			    (int)vol->mode, "writer", vol->writer, "wwid", wwid_of_held(v),
-			    "read_write", v->word.is_read_write);
+	return fm_json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:b, s:o}", "name",
+			    vol->name, "subsystem", vol->subsystem, "nsid", (long long)vol->nsid,
+			    "uuid", vol->uuid, "nguid", vol->nguid, "mount_point", vol->mount_point,
+			    "mode", (int)vol->mode, "writer", vol->writer, "wwid", wwid_of_held(v),
+			    "read_write", v->word.is_read_write, "devices", devices_of(v));
 }
 
 /* A volume for a namespace that nobody configured. It has no address; it is found by its wwid. */
@@ -180,6 +205,27 @@ static void note_left(struct fm_supervised *v, const char *wwid, bool is_read_wr
 {
 	(void)snprintf(v->left_wwid, sizeof(v->left_wwid), "%s", wwid);
 	v->is_left_written = is_read_write;
+}
+
+/* An fmove-nvmed of before did not write them down. */
+static void note_left_devices(struct fm_supervised *v, const struct fm_json *one)
+{
+	const struct fm_json *at, *all = fm_json_get(one, "devices");
+	const char *name;
+	int first, second;
+	size_t i;
+
+	v->left_count = 0;
+	for (i = 0; (at = fm_json_at(all, i)) && v->left_count < FM_SUPERVISED_HELD_MAX; i++) {
+		struct fm_plan_device *d = &v->left[v->left_count];
+
+		if (fm_json_unpack(at, "[s, i, i]", &name, &first, &second) < 0 || first <= 0 ||
+		    second < 0 || strlen(name) >= sizeof(d->name))
+			continue;
+		d->dev = makedev((unsigned)first, (unsigned)second);
+		strcpy(d->name, name);
+		v->left_count++;
+	}
 }
 
 /*
@@ -442,10 +488,12 @@ static bool is_configured(const struct fm_supervisor_config *config, const struc
 }
 
 static int take_down(struct fm_supervisor *sup, const struct fm_volume *volume, const char *wwid,
-		     bool is_read_write)
+		     bool is_read_write, const struct fm_json *one)
 {
 	struct fm_supervised *v = hold_by_wwid(sup, volume, wwid, is_read_write);
 
+	if (v)
+		note_left_devices(v, one);
 	if (v && !fm_supervised_is_stranger(v))
 		fm_log_info("volume %s: it is configured no more, and had %s when fmove-nvmed ran "
 			    "last: it is taken down",
@@ -469,7 +517,8 @@ int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_superviso
 		} else if (is_configured(config, &volume, wwid)) {
 			i++;
 			continue;
-		} else if (take_down(sup, &volume, wwid, is_read_write) < 0) {
+		} else if (take_down(sup, &volume, wwid, is_read_write,
+				     fm_json_at(sup->left, i)) < 0) {
 			return -ENOMEM;
 		}
 		(void)fm_json_remove(sup->left, i);
@@ -491,8 +540,10 @@ void fm_supervisor_give_left(struct fm_supervisor *sup)
 		fm_list_each(at, next, &sup->volumes) {
 			struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
-			if (!v->is_retired && is_it_now(v->volume, &volume, wwid))
-				note_left(v, wwid, is_read_write);
+			if (v->is_retired || !is_it_now(v->volume, &volume, wwid))
+				continue;
+			note_left(v, wwid, is_read_write);
+			note_left_devices(v, one);
 		}
 	}
 	(void)fm_json_clear(sup->left);

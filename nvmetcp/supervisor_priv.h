@@ -15,6 +15,7 @@
 #include "mover/base/loop.h"
 #include "nvmetcp/guard.h"
 #include "nvmetcp/helper.h"
+#include "nvmetcp/mounts.h"
 #include "nvmetcp/owned.h"
 #include "nvmetcp/peers.h"
 #include "nvmetcp/process.h"
@@ -269,6 +270,9 @@ struct fm_supervised {
 	/* what it had when fmove-nvmed ran last, until the first look finds that; "": nothing */
 	char left_wwid[160];
 	bool is_left_written;		/* ... to write to it */
+	/* ... of these devices, which the kernel may have no more */
+	struct fm_plan_device left[FM_SUPERVISED_HELD_MAX];
+	unsigned left_count;
 
 	/* Of supervisor_alarm.c: */
 	/* a peer that has it read-write while this node has; "": none */
@@ -584,8 +588,15 @@ bool fm_supervised_hold(struct fm_supervised *v, const struct fm_inv_namespace *
  */
 bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_namespace *ns,
 			   bool *may_write);
+/* Of the device or a partition of it. */
+bool fm_supervisor_is_mount_of(const struct fm_mount *m, const struct fm_inv_namespace *ns);
+/* The namespace that it is all of, as the last look saw it; NULL: the kernel has it no more. */
+const struct fm_inv_namespace *fm_supervisor_device_of(const struct fm_supervisor *sup,
+						       const struct fm_mount *m);
 /* A mount was begun that systemd may go on with. */
 void fm_supervised_doubt_unit(struct fm_supervised *v, bool is_read_write);
+/* In each look, before its plan: what an earlier fmove-nvmed has left, if that is not held yet. */
+void fm_supervised_hold_left(struct fm_supervised *v);
 /* In each look, with its plan: at the first one its devices may be held from before; and at each
  * which are mounted. */
 void fm_supervised_hold_found(struct fm_supervised *v);

@@ -247,6 +247,29 @@ static void test_circle(void)
 	fm_mounts_free(&mounts);
 }
 
+/* btrfs has a number of its own, and says its device; FUSE says what any user likes. */
+static void test_device(void)
+{
+	struct fm_mounts mounts =
+		parsed(ROOT_LINE "30 22 259:1 / /a rw - ext4 /dev/disk/by-label/x rw\n"
+				 "31 22 0:41 /@ /b rw - btrfs /dev/nvme1n1 rw\n"
+				 "32 22 0:42 / /c rw - fuse.x /dev/nvme1n1 rw\n"
+				 "33 22 0:43 / /d rw - fuse /dev/nvme1n1 rw\n"
+				 "34 22 259:2 / /e rw - fuseblk /dev/nvme1n1 rw\n"
+				 "35 22 0:44 / /f rw - btrfs /dev/nvme1n12 rw\n");
+	static const bool is[] = { false, true, true, false, false, false, false };
+
+	CU_ASSERT_STRING_EQUAL(fm_mount_device(&mounts.mounts[2]), "nvme1n1");
+	CU_ASSERT_STRING_EQUAL(fm_mount_device(&mounts.mounts[3]), "");
+	CU_ASSERT_STRING_EQUAL(fm_mount_device(&mounts.mounts[4]), "");
+	CU_ASSERT_STRING_EQUAL(fm_mount_device(&mounts.mounts[5]), "nvme1n1");
+	for (size_t i = 0; i < mounts.count; i++)
+		CU_ASSERT_EQUAL(fm_mount_is_of(&mounts.mounts[i], makedev(259, 1), "nvme1n1"),
+				is[i]);
+	CU_ASSERT_FALSE(fm_mount_is_of(&mounts.mounts[2], 0, ""));
+	fm_mounts_free(&mounts);
+}
+
 /* A volume that is bound to further places is mounted there as well. */
 static void test_bind(void)
 {
@@ -346,6 +369,7 @@ static const struct fm_test tests[] = {
 	{ "one below a directory that was covered is not seen", test_hidden },
 	{ "without a mount at the root", test_chroot },
 	{ "mounts in a circle are none", test_circle },
+	{ "which device it is of", test_device },
 	{ "all places of a device", test_bind },
 	{ "read from a file, however long", test_file },
 	{ "whatever fails is one error", test_each_failure },

@@ -34,6 +34,7 @@ struct world {
 	struct fm_volume volume;
 	struct fm_volume_address address[2];		/* A and B */
 	bool is_held[2];
+	struct fm_plan_device had[2];
 	struct fm_plan_volume pv;
 };
 
@@ -65,7 +66,8 @@ static void world_begin(struct world *w)
 					.address = w->address,
 					.address_count = 1,
 					.is_held = w->is_held,
-					.owned = (const char(*)[32])w->owned};
+					.owned = (const char(*)[32])w->owned,
+					.had = w->had};
 }
 
 /* ---- words ---- */
@@ -159,21 +161,26 @@ static char *keep(struct world *w, const char *text)
 	return w->text[w->text_count++];
 }
 
-/* "/dev/nvme0n1@/srv/data=rw": source, point, rw or ro; part: of a directory of it. */
+/* "/dev/nvme0n1@/srv/data=rw": source, point, rw or ro; part: of a directory of it; btrfs: a
+ * subvolume, with a number of its own; fuse: a user says that source. */
 static void add_mount(struct world *w, const char *word)
 {
-	static char root[] = "/", directory[] = "/dir", type[] = "ext4";
+	static char root[] = "/", directory[] = "/dir", type[] = "ext4", btrfs[] = "btrfs",
+		    fuse[] = "fuse.x";
 	struct fm_mount *m = &w->mount[w->mounts.count];
 	const struct fm_mount *below;
 	char source[64], point[64], how[16];
+	bool is_btrfs, is_fuse;
 
 	if (sscanf(word, "%63[^@]@%63[^=]=%15s", source, point, how) != 3)
 		abort();
 	below = fm_mounts_at(&w->mounts, point);
+	is_btrfs = strcmp(how, "btrfs") == 0;
+	is_fuse = strcmp(how, "fuse") == 0;
 	*m = (struct fm_mount){.id = ++w->mount_id,
 			       .parent = below ? below->id : 0,
-			       .fs_type = type,
-			       .root = strcmp(how, "part") == 0 ? directory : root,
+			       .fs_type = is_btrfs ? btrfs : is_fuse ? fuse : type,
+			       .root = is_btrfs || strcmp(how, "part") == 0 ? directory : root,
 			       .is_read_only = strcmp(how, "ro") == 0};
 	m->source = keep(w, source);
 	m->point = keep(w, point);
@@ -182,6 +189,8 @@ static void add_mount(struct world *w, const char *word)
 	m->dev = strncmp(source, "/dev/nvme", 9) == 0 && !strchr(source + 9, 'p')
 			 ? makedev(259, minor_of(source + 5))
 			 : makedev(8, 1);
+	if (is_btrfs || is_fuse)
+		m->dev = makedev(0, (unsigned)(60 + w->mount_id));
 }
 
 static void for_each_word(struct world *w, const char *words,
@@ -208,6 +217,15 @@ static void connected(struct world *w) { w->pv.want = FM_WANT_CONNECTED; }
 static void down(struct world *w) { w->pv.want = FM_WANT_DOWN; }
 static void uuid_a(struct world *w) { w->volume.uuid = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"; }
 static void number_2(struct world *w) { w->volume.nsid = 2; }
+static void had(struct world *w)
+{
+	w->had[w->pv.had_count].dev = makedev(259, minor_of("nvme0n1"));
+	strcpy(w->had[w->pv.had_count++].name, "nvme0n1");
+}
+static void had_before(struct world *w) { had(w); w->had[0].dev = makedev(259, 999); }
+static void had_down(struct world *w) { had(w); down(w); }
+static void uuid_a_down(struct world *w) { uuid_a(w); down(w); }
+static void uuid_a_had_down(struct world *w) { uuid_a(w); had(w); down(w); }
 static void discovered(struct world *w) { w->volume.is_discovered = true; }
 static void not_resolved(struct world *w) { w->pv.address_count = 0; }
 static void not_discovered(struct world *w) { discovered(w); w->pv.address_count = 0; }
@@ -220,6 +238,7 @@ static void advertised(struct world *w) { discovered(w); w->address[0].host = "1
 #define NS "nvme0n1=1a"
 #define UP_RW "/dev/nvme0n1@" POINT "=rw"
 #define UP_RO "/dev/nvme0n1@" POINT "=ro"
+#define UP_BTRFS "/dev/nvme0n1@" POINT "=btrfs"
 
 static const struct situation {
 	const char *name;
@@ -365,12 +384,26 @@ static const struct situation {
 	 FM_STEP_UNMOUNT, "after an error"},
 	{"read-only wanted, mounted read-write", read_only, LIVE, NS, UP_RW, FM_STEP_UNMOUNT,
 	 "must be read-only"},
-	{"the device is gone, the mount is there", one_path, "", "", UP_RW, FM_STEP_UNMOUNT,
+	{"the device is gone, the mount is there", had, "", "", UP_RW, FM_STEP_UNMOUNT,
 	 "the device of " POINT " is gone"},
-	{"the same, a new device with another number is there", one_path, LIVE, "nvme3n1=1a", UP_RW,
+	{"the same, a new device with another number is there", had, LIVE, "nvme3n1=1a", UP_RW,
 	 FM_STEP_UNMOUNT, "is gone"},
-	{"the same, mounted by its identity", one_path, "", "",
-	 "/dev/disk/by-id/nvme-uuid.a@" POINT "=rw", FM_STEP_UNMOUNT, "is gone"},
+	{"the same, a btrfs", had, LIVE, "nvme3n1=1a", UP_BTRFS, FM_STEP_UNMOUNT, "is gone"},
+	{"a btrfs of what has the name of one that is gone", had_before, "nvme1=live@As",
+	 "nvme0n1=1bs", UP_BTRFS, FM_STEP_REFUSE, "something else is mounted"},
+	{"a btrfs of the one that is gone", had_before, "", "", UP_BTRFS, FM_STEP_UNMOUNT,
+	 "is gone"},
+	{"a device is gone that the volume never had", one_path, "", "", UP_RW, FM_STEP_REFUSE,
+	 "something else is mounted"},
+	{"a local disk's btrfs is there", had, LIVE, NS, "/dev/nvme7n1@" POINT "=btrfs",
+	 FM_STEP_REFUSE, "something else is mounted"},
+	{"mounted, a btrfs", one_path, LIVE, NS, UP_BTRFS, FM_STEP_NONE, ""},
+	{"a btrfs of it, mounted elsewhere", one_path, LIVE, NS, "/dev/nvme0n1@/mnt=btrfs",
+	 FM_STEP_REFUSE, "nvme0n1 is mounted at /mnt, by somebody else"},
+	{"a user's FUSE says that it is of the device", one_path, LIVE, NS,
+	 "/dev/nvme0n1@/home/x=fuse", FM_STEP_MOUNT, "nvme0n1"},
+	{"the same of a partition", one_path, LIVE, NS, "/dev/nvme0n1p1@/home/x=fuse",
+	 FM_STEP_MOUNT, "nvme0n1"},
 	{"a path that is no longer wanted", one_path, "nvme1=live@A* nvme2=live@B*", NS, UP_RW,
 	 FM_STEP_DISCONNECT, "nvme2"},
 	{"the same, somebody else's", one_path, "nvme1=live@A* nvme2=live@B", NS, UP_RW,
@@ -397,8 +430,20 @@ static const struct situation {
 	 FM_STEP_REFUSE, "mounted at /mnt"},
 	{"down: mounted elsewhere, not ours at all", down, "nvme5=live@A", NS,
 	 "/dev/nvme0n1@/mnt=rw", FM_STEP_NONE, ""},
-	{"down: the device is gone, the mount is there", down, "", "", UP_RW, FM_STEP_UNMOUNT,
+	{"down: the device is gone, the mount is there", had_down, "", "", UP_RW, FM_STEP_UNMOUNT,
 	 "is gone"},
+	{"down: a device is gone that the volume never had", down, "", "", UP_RW, FM_STEP_NONE, ""},
+	{"down: a local disk's btrfs stays", had_down, "", "", "/dev/nvme7n1@" POINT "=btrfs",
+	 FM_STEP_NONE, ""},
+	{"down: a btrfs", down, LIVE, NS, UP_BTRFS, FM_STEP_UNMOUNT, "to be down"},
+	{"down: another namespace that somebody mounted there", uuid_a_down, LIVE, "nvme0n1=1b",
+	 UP_RW, FM_STEP_REFUSE, "nvme0n1 is mounted at " POINT ", by somebody else"},
+	{"down: the same, connected by somebody else", uuid_a_down, "nvme5=live@A", "nvme0n1=1b",
+	 UP_RW, FM_STEP_NONE, ""},
+	{"down: another namespace, which the volume had before", uuid_a_had_down, LIVE,
+	 "nvme0n1=1b", UP_RW, FM_STEP_UNMOUNT, "to be down"},
+	{"down: it is not known which namespace it is", uuid_a_down, LIVE, "nvme0n1=1-", UP_RW,
+	 FM_STEP_UNMOUNT, "to be down"},
 	{"down: something else at the mount point stays", down, "", "", "/dev/sda1@" POINT "=rw",
 	 FM_STEP_NONE, ""},
 	{"down: of two, ours only", down, "nvme1=live@A nvme2=live@B*", NS, "", FM_STEP_DISCONNECT,
@@ -638,12 +683,29 @@ static void do_mount(struct world *w, const struct fm_plan *p, uint64_t *seed)
 	add_mount(w, word);
 }
 
+/* By its identity, or as it was seen before. */
+static bool is_the_volumes(const struct world *w, const struct fm_mount *m)
+{
+	for (unsigned i = 0; i < w->pv.had_count; i++)
+		if (fm_mount_is_of(m, w->had[i].dev, w->had[i].name))
+			return true;
+	for (unsigned i = 0; i < w->inv.namespace_count; i++) {
+		const struct fm_inv_namespace *ns = &w->ns[i];
+
+		if (fm_mount_is_of(m, ns->dev, ns->name))
+			return (major(m->dev) == 0 || strcmp(m->root, "/") == 0) &&
+			       ns->subsystem == 0 && (!ns->wwid[0] || !is_other_uuid(w, ns)) &&
+			       (w->volume.nsid == 0 || ns->nsid == w->volume.nsid);
+	}
+	return false;
+}
+
 static void do_unmount(struct world *w)
 {
 	const struct fm_mount *m = fm_mounts_at(&w->mounts, POINT);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(m);
-	CU_ASSERT_TRUE(strncmp(m->source, "/dev/nvme", 9) == 0 && strcmp(m->root, "/") == 0);
+	CU_ASSERT_TRUE(is_the_volumes(w, m));
 	for (size_t i = (size_t)(m - w->mount) + 1; i < w->mounts.count; i++)
 		w->mount[i - 1] = w->mount[i];
 	w->mounts.count--;
@@ -678,10 +740,11 @@ static void random_world(struct world *w, uint64_t *seed)
 		"/dev/nvme0n2@" POINT "=rw",  "/dev/nvme5n1@" POINT "=rw",
 		"/dev/nvme9n1@" POINT "=rw",  "/dev/sda1@" POINT "=rw",
 		"/dev/nvme0n1@/mnt=rw",	      "/dev/nvme0n1p1@/mnt=rw",
-		"/dev/nvme0n1@" POINT "=part"};
+		"/dev/nvme0n1@" POINT "=part", "/dev/nvme0n1@" POINT "=btrfs",
+		"/dev/nvme7n1@" POINT "=btrfs", "/dev/nvme0n1@/mnt=fuse"};
 	static void (*const changes[])(struct world *) = {one_path,  two_paths, read_only, no_mount,
 							  connected, down,	uuid_a,	   number_2,
-							  both_held, mount_held};
+							  both_held, mount_held, had};
 	char word[64];
 
 	world_begin(w);
@@ -702,7 +765,7 @@ static void random_world(struct world *w, uint64_t *seed)
 	for (unsigned n = random_below(seed, 3); n > 0; n--)
 		add_mount(w, mounts[random_below(seed, COUNT(mounts))]);
 	for (unsigned n = random_below(seed, 4); n > 0; n--)
-		changes[random_below(seed, COUNT(changes))](w);
+		changes[random_below(seed, COUNT(changes) - (w->pv.had_count > 0))](w);
 }
 
 /* The end of a plan: what NONE claims is so. */
@@ -716,8 +779,8 @@ static bool is_as_wanted(const struct world *w, const struct fm_plan *p)
 		return false;
 	if (w->pv.want == FM_WANT_CONNECTED || !w->volume.mount_point[0])
 		return !p->is_mounted;
-	return there && there->dev == w->ns[p->ns].dev && p->is_mounted &&
-	       p->is_read_write == w->pv.is_writable;
+	return there && fm_mount_is_of(there, w->ns[p->ns].dev, w->ns[p->ns].name) &&
+	       p->is_mounted && p->is_read_write == w->pv.is_writable;
 }
 
 #define STEPS_MAX 60

@@ -144,6 +144,8 @@ static struct sim {
 	unsigned busy_dev;		/* minor of one that something has; 0: none */
 	/* somebody has mounted it, and what is mounted has a device of its own */
 	bool is_btrfs_mounted;
+	/* the volumes' file systems are such, too */
+	bool is_btrfs;
 	/* what is made of the first volume's device; NULL: nothing */
 	const char *holder;
 	bool is_blind;			/* what is mounted cannot be read, for want of memory */
@@ -444,6 +446,11 @@ static void world_settings(void *ctx, const char *controller, struct fm_inv_sett
 					.has_tls = sim.has_tls};
 }
 
+static unsigned minor_mounted(const struct mounted *m)
+{
+	return sim.is_btrfs ? 70 + m->point : m->dev;
+}
+
 static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 {
 	char text[4096];
@@ -458,9 +465,12 @@ static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 		if (m->is_there)
 			len += snprintf(
 				text + len, sizeof(text) - (size_t)len,
-				"%u 1 259:%u / %s %s - ext4 /dev/nvme%un1 rw\n", i + 10, m->dev,
+				"%u 1 %s:%u %s %s %s - %s /dev/nvme%un1 rw\n", i + 10,
+				sim.is_btrfs ? "0" : "259", minor_mounted(m),
+				sim.is_btrfs ? "/@" : "/",
 				sim.is_moved ? sim.volume[m->point].mount_point : points[m->point],
-				m->is_read_only ? "ro" : "rw", m->point);
+				m->is_read_only ? "ro" : "rw", sim.is_btrfs ? "btrfs" : "ext4",
+				m->point);
 	}
 	if (sim.is_btrfs_mounted)
 		len += snprintf(text + len, sizeof(text) - (size_t)len,
@@ -649,9 +659,14 @@ static int do_disconnect(const struct call *c, struct fm_err *err)
 	return 0;
 }
 
+static unsigned minor_at(const struct call *c, const char *key)
+{
+	return (unsigned)fm_json_as_i64(fm_json_at(fm_json_get(c->request, key), 1));
+}
+
 static unsigned minor_asked(const struct call *c)
 {
-	return (unsigned)fm_json_as_i64(fm_json_at(fm_json_get(c->request, "rdev"), 1));
+	return minor_at(c, "rdev");
 }
 
 /* An ext4 that was cleanly unmounted, with multiple mount protection unless sim.has_no_mmp. */
@@ -668,6 +683,7 @@ static void put_superblock(struct fm_json *answer)
 {
 	char text[FM_BASE64_ROOM(FM_SUPERBLOCK_BYTES)];
 
+	ext4[1024 + 0x38] = sim.is_btrfs ? 0 : 0x53;
 	ext4[1024 + 0x61] = !sim.has_no_mmp;
 	ext4[1024 + 0x60] = sim.is_dirty ? 0x44 : 0x40;
 	fm_base64_encode(FM_BASE64, ext4, sizeof(ext4), text);
@@ -797,7 +813,8 @@ static int do_mount(const struct call *c, struct fm_err *err)
 static void make_writable(const struct call *c, unsigned volume)
 {
 	CU_ASSERT_EQUAL(strncmp(asked(c, "device"), "/dev/nvme", 9), 0);
-	CU_ASSERT_EQUAL(minor_asked(c), sim.dev[volume]);
+	CU_ASSERT_EQUAL(minor_at(c, is_call(c, "unmount") ? "device_rdev" : "rdev"),
+			sim.dev[volume]);
 	sim.read_only_dev[volume] = 0;
 }
 
@@ -859,7 +876,7 @@ static int do_unmount(const struct call *c, struct fm_json *answer, struct fm_er
 
 		if (!m->is_there || m->point != volume)
 			continue;
-		if (m->dev != minor_asked(c))
+		if (minor_mounted(m) != minor_asked(c))
 			return fm_err_set(err, -ESTALE, "another device is there");
 		m->is_shut_down = m->is_shut_down || is_shut_down;
 		if (is_shut_down)
@@ -1469,6 +1486,83 @@ static void test_ctrl_loss(void)
 	is_state(0, "mounted");
 	CU_ASSERT_EQUAL(sim.mounts, 2);
 	end();
+}
+
+/* Over a restart, too: that what is mounted is of a device that is gone, and was the volume's, is
+ * written down. */
+static void test_gone_over_restart(void)
+{
+	for (unsigned is_btrfs = 0; is_btrfs < 2; is_btrfs++) {
+		begin(1);
+		sim.is_btrfs = is_btrfs;
+		sim.volume[0].fs_type = is_btrfs ? "btrfs" : "ext4";
+		start_supervisor();
+		run_for(20 * S);
+		is_state(0, "mounted");
+		kill_supervisor(false);
+		remove_controller(&sim.controller[0]);
+		set_target(0, false);
+		start_supervisor();
+		run_for(20 * S);
+		is_state(0, "waiting");
+		CU_ASSERT_FALSE(sim.mounted[0].is_there);
+		end();
+	}
+}
+
+/* What a person has mounted there of another device that is gone, or of a local disk, is his. */
+static void test_gone_of_others(void)
+{
+	for (unsigned is_btrfs = 0; is_btrfs < 2; is_btrfs++) {
+		begin(2);
+		sim.is_btrfs = is_btrfs;
+		start_supervisor();
+		wish(0, FM_WANT_DOWN, false);
+		wish(1, FM_WANT_DOWN, false);
+		run_for(20 * S);
+		sim.mounted[0] = (struct mounted){.is_there = true, .dev = 555};
+		run_for(60 * S);
+		is_state(0, "down");
+		wish(0, FM_WANT_UP, false);
+		sim.is_up[0][0] = false;
+		run_for(60 * S);
+		is_state(0, "refused");
+		CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "something else is mounted"));
+		CU_ASSERT_TRUE(sim.mounted[0].is_there);
+		end();
+	}
+}
+
+/* It is known by what it says that it is made of. */
+static void test_btrfs(void)
+{
+	for (unsigned is_reader = 0; is_reader < 2; is_reader++) {
+		begin(1);
+		sim.is_btrfs = true;
+		sim.volume[0].fs_type = "btrfs";
+		sim.volume[0].mode = is_reader ? FM_VOLUME_READ_ONLY : FM_VOLUME_EXCLUSIVE;
+		start_supervisor();
+		run_for(60 * S);
+		is_state(0, "mounted");
+		kill_supervisor(false);
+		start_supervisor();
+		run_for(60 * S);
+		is_state(0, "mounted");
+		CU_ASSERT_EQUAL(sim.mounts, 1);
+		set_target(0, false);
+		run_for(90 * S);
+		is_state(0, "waiting");
+		CU_ASSERT_FALSE(sim.mounted[0].is_there);
+		set_target(0, true);
+		run_for(62 * S);
+		is_state(0, "mounted");
+		wish(0, FM_WANT_CONNECTED, false);
+		run_for(20 * S);
+		is_state(0, "connected");
+		CU_ASSERT_EQUAL(sim.unmounts_lazy, 0);
+		CU_ASSERT_EQUAL(sim.read_only_dev[0], 0);
+		end();
+	}
 }
 
 static void test_gone_in_use(void)
@@ -2279,9 +2373,9 @@ static void test_reload(void)
 }
 
 /*
- * Configured anew twice while the first still cannot be unmounted: one after the other goes, then
- * the last comes. Until then it is not mounted, though the very thing that it names is: that is
- * about to go.
+ * Configured anew twice while the first still cannot be unmounted: the second never had anything
+ * and goes at once, then the first goes and the last comes. Until then it is not mounted, though
+ * the very thing that it names is: that is about to go.
  */
 static void test_reload_twice(void)
 {
@@ -2298,7 +2392,7 @@ static void test_reload_twice(void)
 	sim.volume[0].uuid = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
 	set_config();
 	run_for(5 * S);
-	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 3);
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 2);
 	is_state(0, "waiting");
 	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "taken down first (unmounting)"));
 	CU_ASSERT_EQUAL(fm_supervisor_progress(sim.sup, names[0], &progress, &why), 0);
@@ -5933,6 +6027,9 @@ static const struct fm_test tests[] = {
 	{"a short loss is the kernel's affair", test_short_loss},
 	{"a controller that the kernel gave up is made anew, and mounted by identity",
 	 test_ctrl_loss},
+	{"the same after a restart", test_gone_over_restart},
+	{"what others mounted there, and what is gone of it, is theirs", test_gone_of_others},
+	{"btrfs, which has a device number of its own", test_btrfs},
 	{"what is lost is unmounted though in use; what is not, only by force", test_gone_in_use},
 	{"before a lazy unmount by force what is dirty is written, or that is tried once",
 	 test_force_writes_once},
