@@ -8,11 +8,19 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* False, here and below: it has none of that name or number, or could not be asked. */
 bool fm_users_find(const char *name, uid_t *uid, gid_t *gid);
 bool fm_users_find_group(const char *name, gid_t *gid);
+
+/*
+ * The same for a start, which has no loop yet that could go on meanwhile: 0. -ENOENT: false above;
+ * -ETIMEDOUT: it has not answered within max_ns; -ENOMEM.
+ */
+int fm_users_find_group_within(const char *name, uint64_t max_ns, gid_t *gid);
+int fm_users_name_within(uid_t uid, uint64_t max_ns, char *name, size_t len);
 
 /* The name (len bytes with its end; cut if it is longer) and the primary group of a user. */
 bool fm_users_name(uid_t uid, char *name, size_t len, gid_t *gid);

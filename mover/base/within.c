@@ -2,11 +2,14 @@
 /* within - see within.h. */
 #include "mover/base/within.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "mover/base/env.h"
+#include "mover/base/fault.h"
 
 struct call {
 	void (*run)(void *arg);
@@ -65,26 +68,26 @@ static bool await(struct call *c, uint64_t max_ns)
 	return is_over;
 }
 
-bool fm_within(void (*run)(void *arg), void *arg, uint64_t max_ns)
+int fm_within(void (*run)(void *arg), void *arg, uint64_t max_ns)
 {
-	struct call *c = calloc(1, sizeof(*c));
+	struct call *c = FM_FAULT("within.call") ? NULL : calloc(1, sizeof(*c));
 	pthread_t thread;
 
 	if (!c)
-		return false;
+		return -ENOMEM;
 	c->run = run;
 	c->arg = arg;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
 	if (pthread_create(&thread, NULL, call_run, c) != 0) {
 		call_free(c);
-		return false;
+		return -ENOMEM;
 	}
 	if (!await(c, max_ns)) {
 		(void)pthread_detach(thread);
-		return false;
+		return -ETIMEDOUT;
 	}
 	(void)pthread_join(thread, NULL);
 	call_free(c);
-	return true;
+	return 0;
 }

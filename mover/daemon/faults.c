@@ -3,6 +3,7 @@
 #include "mover/daemon/faults.h"
 
 #include <assert.h>
+#include <errno.h>
 
 #include "config/preflight.h"
 #include "mover/base/err.h"
@@ -44,7 +45,7 @@ void fm_faults_warn_within(struct fm_config *cfg, uint64_t max_ns)
 	static struct fm_config *volatile lent;
 
 	assert(!lent);
-	if (fm_within(warn_run, cfg, max_ns))
+	if (fm_within(warn_run, cfg, max_ns) != -ETIMEDOUT)
 		return;
 	fm_config_share(cfg);
 	lent = cfg;

@@ -59,6 +59,8 @@
 #define WORKERS 16
 /* of these for root and the daemon itself; the others are divided among users and peers */
 #define WORKERS_ROOT 2
+/* a start waits so long for the user database */
+#define USERS_NS (3 * FM_NS_PER_S)
 #define STOP_NS (15 * FM_NS_PER_S)
 #define HOLDERS_NS (5 * FM_NS_PER_S)
 #define STOP_LOOK_NS (500 * FM_NS_PER_MS)
@@ -90,9 +92,8 @@ static void check_limits(struct fm_fmoved *fmoved)
 	unsigned rings = cfg->mover.io == FM_CONFIG_IO_THREADS ? 0 : lanes;
 	char user[256] = "fmove";
 	uint64_t left;
-	gid_t gid;
 
-	(void)fm_users_name(geteuid(), user, sizeof(user), &gid);
+	(void)fm_users_name_within(geteuid(), USERS_NS, user, sizeof(user));
 	left = fm_limits_memlock((rings + has_rdma) * cfg->memory.arena_bytes, user);
 	fmoved->registered_bytes = fm_registered_bytes_max(left, cfg->memory.buffer_bytes);
 }
@@ -360,15 +361,24 @@ static mode_t socket_mode(const struct fm_config_node *cfg)
 /* Before the queue is made: who stages lets whoever may use the socket read, too. */
 static int find_socket_group(struct fm_fmoved *fmoved, struct fm_err *err)
 {
-	const struct fm_config_node *cfg = &fmoved->cfg->node;
+	const char *name = fmoved->cfg->node.socket_group;
+	int ret;
 
 	fmoved->socket_group = (gid_t)-1;
-	if (cfg->socket_group[0] && !fm_users_find_group(cfg->socket_group, &fmoved->socket_group))
-		return fm_err_set(err, -ENOENT,
+	if (!name[0])
+		return 0;
+	ret = fm_users_find_group_within(name, USERS_NS, &fmoved->socket_group);
+	if (ret == -ETIMEDOUT)
+		return fm_err_set(err, ret,
+				  "node.socket_group: the user database does not answer; what "
+				  "group \"%s\" is is not known",
+				  name);
+	if (ret == -ENOENT)
+		return fm_err_set(err, ret,
 				  "node.socket_group: this machine has no group \"%s\"; as root: "
 				  "groupadd --system %s",
-				  cfg->socket_group, cfg->socket_group);
-	return 0;
+				  name, name);
+	return ret < 0 ? fm_err_set(err, ret, "node.socket_group: out of memory") : 0;
 }
 
 static int start_api(struct fm_fmoved *fmoved, struct fm_err *err)
@@ -401,11 +411,17 @@ static int start_metrics(struct fm_fmoved *fmoved, struct fm_err *err)
 	return fm_measured_serve(&fmoved->measured, listen, &fmoved->exporter, err);
 }
 
+/* Whoever waits for these sockets must not keep peers and all others waiting, too. */
 static int start_sockets(struct fm_fmoved *fmoved, struct fm_err *err)
 {
 	const struct fm_sockets none = {.count = 0};
-	int ret = fm_sockets_find(fmoved->cfg, &fmoved->sockets, err);
+	int ret = fm_sockets_find(fmoved->cfg, USERS_NS, &fmoved->sockets, err);
 
+	fmoved->awaits_users = ret == -ETIMEDOUT;
+	if (fmoved->awaits_users) {
+		fm_log_error("%s; they are opened when it does", err->text);
+		return 0;
+	}
 	return ret < 0 ? ret : fm_sockets_set(fmoved->api, &none, &fmoved->sockets, err);
 }
 

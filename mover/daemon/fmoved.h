@@ -61,6 +61,7 @@ struct fm_fmoved {
 	gid_t socket_group;		/* of the local API's socket; -1: the daemon's own */
 	struct fm_api *api;
 	struct fm_sockets sockets;	/* that are open */
+	bool awaits_users;		/* to open those that the start could not */
 	struct fm_join *join;
 	struct fm_invites *invites;
 	struct fm_measured measured;
@@ -127,6 +128,9 @@ int fm_reload_new(struct fm_fmoved *fmoved, struct fm_reload **out, struct fm_er
 
 /* Begin, or once more when the one under way has ended. */
 void fm_reload_start(struct fm_reload *reload);
+
+/* Open the sockets that a start had to do without, if the user database answers by now. */
+void fm_reload_sockets(struct fm_reload *reload);
 
 /* None under way: the worker has ended and its posts have run. NULL is allowed. */
 void fm_reload_free(struct fm_reload *reload);

@@ -453,6 +453,7 @@ static void timer_fire(struct fm_timer *timer)
 
 	look_at_silent(f);
 	look_at_volumes(f);
+	fm_reload_sockets(f->fmoved->reload);
 	fm_timer_set(f->fmoved->loop, timer, fm_loop_now(f->fmoved->loop) + LOOK_NS);
 }
 

@@ -97,11 +97,16 @@ static void look_at(void *directory)
 static int await_cache(const char *directory, struct fm_err *err)
 {
 	char *at = strdup(directory);
+	int ret = at ? fm_within(look_at, at, CACHE_NS) : -ENOMEM;
 
-	if (at && fm_within(look_at, at, CACHE_NS))
-		return 0;
-	return fm_err_set(err, -ETIMEDOUT, "cache %.200s: its file system does not answer",
-			  directory);
+	if (ret == -ETIMEDOUT)
+		return fm_err_set(err, ret, "cache %.200s: its file system does not answer",
+				  directory);
+	if (ret < 0) {
+		free(at);
+		return fm_err_set(err, ret, "cache %.200s: no memory to open it", directory);
+	}
+	return 0;
 }
 
 _Static_assert(FM_CONFIG_UPLOAD_SLOTS_MAX == FM_STAGE_UPLOADS_MAX, "any that is configured");

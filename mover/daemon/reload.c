@@ -7,7 +7,8 @@
  * changes nothing, but that peers whose entry is gone are revoked; the status says so until a
  * reload succeeds. Of a store that cannot be written to it warns, as a start does, and of one whose
  * directory is another now: what was opened is served, until a restart. One whose file system does
- * not answer within PATIENCE_NS is silent, as after a start. A node that joins while the
+ * not answer within PATIENCE_NS is silent, as after a start; a user database that does not is a
+ * mistake. A node that joins while the
  * configuration is read may not be in what was read: then it is read once more, and nobody is taken
  * for removed who was not there yet. Control loop only; reading happens on a worker's thread,
  * opening on one of its own.
@@ -36,7 +37,8 @@
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
 
-/* For so long a reload waits for all stores that it opens, and for each of them at least. */
+/* For so long a reload waits for all stores that it opens, and for each of them at least; and then
+ * for the user database. */
 #define PATIENCE_NS (3 * FM_NS_PER_S)
 #define LEAST_NS    (FM_NS_PER_S / 10)
 
@@ -137,15 +139,18 @@ static int open_within(struct fm_reload *r, unsigned i, uint64_t max_ns)
 {
 	const struct fm_config_store *of = &r->cfg->stores[i];
 	struct trial *t = calloc(1, sizeof(*t));
-	int ret;
+	int ret, waited;
 
 	if (!t)
 		return fm_err_set(&r->err, -ENOMEM, "out of memory");
 	t->cfg = r->cfg;
 	t->of = of;
 	fm_config_share(t->cfg);
-	if (!fm_within(trial_run, t, max_ns) && atomic_exchange(&t->state, LEFT) != TRIED)
+	waited = fm_within(trial_run, t, max_ns);
+	if (waited == -ETIMEDOUT && atomic_exchange(&t->state, LEFT) != TRIED)
 		return fm_fmoved_silent_store(of, 0, &r->stores[i], &r->err);
+	if (waited == -ENOMEM)
+		t->ret = fm_err_set(&t->err, -ENOMEM, "no memory to open store \"%s\"", of->name);
 	ret = t->ret;
 	if (ret == 0)
 		r->stores[i] = t->store;
@@ -177,7 +182,7 @@ static int read_new(struct fm_reload *r)
 
 	if (ret == 0)
 		ret = open_new(r);
-	return ret < 0 ? ret : fm_sockets_find(r->cfg, &r->sockets, &r->err);
+	return ret < 0 ? ret : fm_sockets_find(r->cfg, PATIENCE_NS, &r->sockets, &r->err);
 }
 
 /* fmoved->cfg does not change while a reload is under way: only its end replaces it. */
@@ -358,6 +363,7 @@ static void take_over(struct fm_reload *r)
 	if (fm_sockets_set(fmoved->api, &fmoved->sockets, &r->sockets, &err) < 0)
 		fm_log_error("reload: %s", err.text);
 	fmoved->sockets = r->sockets;
+	fmoved->awaits_users = false;
 	fm_queue_set_running_max(fmoved->queue, r->cfg->jobs.running);
 	fm_join_set_address(fmoved->join, r->cfg->node.address);
 	if (fmoved->opts.log_level < 0)
@@ -535,6 +541,44 @@ void fm_reload_start(struct fm_reload *r)
 		   (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 	r->work.run = reload_run;
 	r->work.done = reload_done;
+	fm_worker_submit(r->fmoved->worker, &r->work, r->fmoved->loop);
+}
+
+/* ---- sockets that a start had to do without ---- */
+
+static void sockets_run(struct fm_work *work)
+{
+	struct fm_reload *r = fm_container_of(work, struct fm_reload, work);
+
+	r->ret = fm_sockets_find(r->fmoved->cfg, PATIENCE_NS, &r->sockets, &r->err);
+}
+
+static void sockets_done(struct fm_work *work)
+{
+	struct fm_reload *r = fm_container_of(work, struct fm_reload, work);
+	struct fm_fmoved *fmoved = r->fmoved;
+
+	r->is_busy = false;
+	if (fmoved->is_stopping)
+		return;
+	fmoved->awaits_users = r->ret == -ETIMEDOUT;
+	if (r->ret == 0)
+		r->ret = fm_sockets_set(fmoved->api, &fmoved->sockets, &r->sockets, &r->err);
+	if (!fmoved->awaits_users)
+		fmoved->sockets = r->sockets;
+	if (r->ret < 0 && !fmoved->awaits_users)
+		fm_log_error("%s; a reload tries it again", r->err.text);
+	if (r->is_wanted_again)
+		fm_reload_start(r);
+}
+
+void fm_reload_sockets(struct fm_reload *r)
+{
+	if (r->is_busy || !r->fmoved->awaits_users || fm_sockets_are_sought())
+		return;
+	r->is_busy = true;
+	r->work.run = sockets_run;
+	r->work.done = sockets_done;
 	fm_worker_submit(r->fmoved->worker, &r->work, r->fmoved->loop);
 }
 

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "mover/base/users.h"
+#include "mover/base/within.h"
 
 #define SOCKET_PATH_MAX sizeof(((struct fm_api_socket *)NULL)->path)
 
@@ -139,22 +142,112 @@ static int find_one(const struct fm_config_socket *cfg, struct fm_api_socket *ou
 	return ret == 0 ? check_path(out->path, err) : ret;
 }
 
-int fm_sockets_find(const struct fm_config *cfg, struct fm_sockets *out, struct fm_err *err)
+static int wrap(const struct fm_config_socket *at, struct fm_err *err)
 {
-	const struct fm_config_socket *at = cfg->sockets;
-	int ret = 0;
+	return fm_err_wrap(err, "%.200s:%u", at->file, at->line);
+}
+
+static int find_all(const struct fm_config *cfg, struct fm_sockets *out, struct fm_err *err)
+{
+	out->count = 0;
+	for (; out->count < cfg->socket_count; out->count++)
+		if (find_one(&cfg->sockets[out->count], &out->of[out->count], err) < 0)
+			return wrap(&cfg->sockets[out->count], err);
+	return 0;
+}
+
+static int make_dirs(const struct fm_config *cfg, const struct fm_sockets *all, struct fm_err *err)
+{
+	for (unsigned i = 0; i < all->count; i++)
+		if (make_dir(all->of[i].path, err) < 0)
+			return wrap(&cfg->sockets[i], err);
+	return 0;
+}
+
+/* A look for all of them, on a thread that may never come back. */
+struct search {
+	struct fm_config *cfg;			/* of which they are */
+	atomic_int state;
+	struct fm_sockets found;
+	struct fm_err err;
+	int ret;
+};
+
+enum { FOUND = 1, LEFT };
+
+/* One that nobody waits for any more. No other begins before it ends: that would be a thread more
+ * for each reload. */
+static struct search *_Atomic left;
+
+static void search_free(struct search *s)
+{
+	fm_config_free(s->cfg);
+	free(s);
+}
+
+static void search_run(void *arg)
+{
+	struct search *s = arg;
+
+	s->ret = find_all(s->cfg, &s->found, &s->err);
+	if (atomic_exchange(&s->state, FOUND) != LEFT)
+		return;
+	atomic_store(&left, NULL);
+	search_free(s);
+}
+
+/* False: it is left to its thread. */
+static bool search_within(struct search *s, uint64_t max_ns)
+{
+	int ret = fm_within(search_run, s, max_ns);
+
+	if (ret == -ENOMEM)
+		s->ret = fm_err_set(&s->err, ret, "sockets: out of memory");
+	if (ret != -ETIMEDOUT)
+		return true;
+	atomic_store(&left, s);
+	if (atomic_exchange(&s->state, LEFT) != FOUND)
+		return false;
+	atomic_store(&left, NULL);
+	return true;
+}
+
+bool fm_sockets_are_sought(void)
+{
+	return atomic_load(&left) != NULL;
+}
+
+static int silent(struct fm_err *err)
+{
+	return fm_err_set(err, -ETIMEDOUT,
+			  "sockets: the user database does not answer, and whose they are is not "
+			  "known");
+}
+
+/* What is refused leaves no directory, nor does what is found too late. */
+int fm_sockets_find(struct fm_config *cfg, uint64_t max_ns, struct fm_sockets *out,
+		    struct fm_err *err)
+{
+	struct search *s;
+	int ret;
 
 	out->count = 0;
-	for (; ret == 0 && out->count < cfg->socket_count; out->count += ret == 0) {
-		at = &cfg->sockets[out->count];
-		ret = find_one(at, &out->of[out->count], err);
-	}
-	/* What is refused leaves no directory. */
-	for (unsigned i = 0; ret == 0 && i < out->count; i++) {
-		at = &cfg->sockets[i];
-		ret = make_dir(out->of[i].path, err);
-	}
-	return ret < 0 ? fm_err_wrap(err, "%.200s:%u", at->file, at->line) : 0;
+	if (cfg->socket_count == 0)
+		return 0;
+	if (fm_sockets_are_sought())
+		return silent(err);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return fm_err_set(err, -ENOMEM, "sockets: out of memory");
+	s->cfg = cfg;
+	fm_config_share(cfg);
+	if (!search_within(s, max_ns))
+		return silent(err);
+	ret = s->ret;
+	*out = s->found;
+	*err = s->err;
+	search_free(s);
+	return ret < 0 ? ret : make_dirs(cfg, out, err);
 }
 
 /* ---- those that are open ---- */

@@ -9,6 +9,9 @@
 #include "config/config.h"
 #include "mover/api/api_door.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct fm_err;
 
 struct fm_sockets {
@@ -17,10 +20,16 @@ struct fm_sockets {
 };
 
 /*
- * Who the users and groups are, and whether nobody else can change the directories. May block (user
- * databases). -ENOENT: this machine has no such user or group; -EPERM: root, or such a directory.
+ * Who the users and groups are, and whether nobody else can change the directories, which are made.
+ * -ENOENT: this machine has no such user or group; -EPERM: root, or such a directory; -ETIMEDOUT:
+ * the user database has not answered within max_ns, or has not yet since an earlier call; -ENOMEM.
+ * One call at a time.
  */
-int fm_sockets_find(const struct fm_config *cfg, struct fm_sockets *out, struct fm_err *err);
+int fm_sockets_find(struct fm_config *cfg, uint64_t max_ns, struct fm_sockets *out,
+		    struct fm_err *err);
+
+/* Whether the user database still has not answered an earlier call. Any thread. */
+bool fm_sockets_are_sought(void);
 
 /*
  * Opens what is new and closes what is gone, with those who came in by it. Loop thread. What could

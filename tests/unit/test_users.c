@@ -2,6 +2,9 @@
 /* What the user database has, and what not. links: fm_base */
 #include "tests/fm_test.h"
 
+#include <errno.h>
+
+#include "mover/base/env.h"
 #include "mover/base/users.h"
 
 static void test_who_is_there(void)
@@ -36,9 +39,27 @@ static void test_who_is_not(void)
 	CU_ASSERT_STRING_EQUAL(name, "as it was");
 }
 
+/* cli.sockets_silent has a database that does not answer. */
+static void test_within(void)
+{
+	const uint64_t max_ns = FM_TEST_HANG_S * FM_NS_PER_S;
+	char name[16] = "as it was";
+	gid_t gid = 7;
+
+	CU_ASSERT_EQUAL(fm_users_find_group_within("no:body", max_ns, &gid), -ENOENT);
+	CU_ASSERT_EQUAL(fm_users_name_within((uid_t)-2, max_ns, name, sizeof(name)), -ENOENT);
+	CU_ASSERT_EQUAL(gid, 7);
+	CU_ASSERT_STRING_EQUAL(name, "as it was");
+	CU_ASSERT_EQUAL(fm_users_find_group_within("root", max_ns, &gid), 0);
+	CU_ASSERT_EQUAL(gid, 0);
+	CU_ASSERT_EQUAL(fm_users_name_within(0, max_ns, name, 3), 0);
+	CU_ASSERT_STRING_EQUAL(name, "ro");
+}
+
 static const struct fm_test tests[] = {
 	{"who is there is found", test_who_is_there},
 	{"who is not leaves all as it was", test_who_is_not},
+	{"the same within a time", test_within},
 };
 
 FM_TEST_MAIN("users", tests)
