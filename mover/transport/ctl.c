@@ -884,7 +884,7 @@ void fm_ctls_accept(struct fm_ctls *ctls, int fd, const struct sockaddr_storage 
 	if (ret < 0)
 		ctl_fail(ctl, &err);
 	else
-		fm_half_enter(ctls->listener, &ctl->half);
+		fm_half_enter(ctls->listener, &ctl->half, peer);
 	ctl_exit(ctl);
 }
 

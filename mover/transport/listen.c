@@ -23,6 +23,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
+#include "mover/base/network.h"
 #include "mover/transport/addr.h"
 
 #define SOCKETS_MAX 8			/* addresses listened on */
@@ -52,6 +53,8 @@ struct fm_listener {
 	void *ctx;
 	struct fm_list halves;		/* oldest first */
 	unsigned half_count;
+	struct fm_half *crowd;		/* the oldest of whoever is crowding most; NULL: nobody */
+	bool is_crowd_known;		/* it is so still */
 	struct fm_timer timer;
 	struct fm_log_limit lines;	/* of those that were turned away */
 };
@@ -296,9 +299,65 @@ static void listener_resume(struct fm_listener *l)
 		fm_watch_mod(l->loop, &l->sockets[i].watch, EPOLLIN);
 }
 
-void fm_half_enter(struct fm_listener *l, struct fm_half *half)
+/* An address; of IPv6 its network, of which one may have all addresses. */
+static void source_of(const struct sockaddr_storage *peer, uint8_t out[16])
+{
+	size_t len = 0;
+	const uint8_t *ip = fm_network_ip(peer, &len);
+
+	memset(out, 0, 16);
+	if (len == 4)	/* what no network of IPv6 ends with */
+		memcpy(out + 12, ip, 4);
+	else if (ip)
+		memcpy(out, ip, 8);
+}
+
+static bool is_from(const struct fm_half *half, const uint8_t source[16])
+{
+	return memcmp(half->source, source, sizeof(half->source)) == 0;
+}
+
+static unsigned count_from(const struct fm_listener *l, const uint8_t source[16])
+{
+	unsigned count = 0;
+
+	fm_list_each (at, next, &((struct fm_listener *)l)->halves)
+		count += is_from(fm_container_of(at, struct fm_half, link), source);
+	return count;
+}
+
+/* The oldest of whoever is crowding most; NULL: nobody is. More than a few cannot be. */
+static struct fm_half *find_crowd(struct fm_listener *l)
+{
+	struct fm_half *worst = NULL;
+	unsigned most = FM_HALF_CROWD_MAX;
+
+	fm_list_each (at, next, &l->halves) {
+		struct fm_half *half = fm_container_of(at, struct fm_half, link);
+		unsigned count = count_from(l, half->source);
+
+		if (count <= most)
+			continue;
+		most = count;
+		worst = half;
+	}
+	return worst;
+}
+
+/* It is asked for at each connection of a flood, which mostly changes nothing. */
+static struct fm_half *crowd(struct fm_listener *l)
+{
+	if (!l->is_crowd_known)
+		l->crowd = find_crowd(l);
+	l->is_crowd_known = true;
+	return l->crowd;
+}
+
+void fm_half_enter(struct fm_listener *l, struct fm_half *half, const struct sockaddr_storage *peer)
 {
 	assert(l->is_started && !half->listener && half->drop && l->half_count < FM_HALF_OPEN_MAX);
+	source_of(peer, half->source);
+	l->is_crowd_known = false;
 	half->listener = l;
 	half->since_ns = fm_loop_now(l->loop);
 	fm_list_append(&l->halves, &half->link);
@@ -315,6 +374,7 @@ void fm_half_leave(struct fm_half *half)
 	fm_list_del(&half->link);
 	half->listener = NULL;
 	l->half_count--;
+	l->is_crowd_known = false;
 	/* Not when accept(2) itself failed: that one waits for its time. */
 	if (l->is_paused && l->is_started && l->half_count == FM_HALF_OPEN_MAX - 1)
 		listener_resume(l);
@@ -338,19 +398,37 @@ static void listener_timer(struct fm_timer *timer)
 	listener_arm(l);
 }
 
-/* Whether one more fits; if not, accepting pauses until it does. */
-static bool listener_has_room(struct fm_listener *l)
+static bool had_its_time(const struct fm_listener *l, const struct fm_half *half)
 {
-	uint64_t fair_ns;
+	return half->since_ns + FAIR_NS <= fm_loop_now(l->loop);
+}
+
+/* Whether to look who is next; if not, accepting pauses until there is room. Who is crowding never
+ * keeps others waiting. */
+static bool listener_may_accept(struct fm_listener *l)
+{
+	if (l->half_count < FM_HALF_OPEN_MAX || crowd(l) || had_its_time(l, oldest(l)))
+		return true;
+	listener_pause(l, oldest(l)->since_ns + FAIR_NS);
+	return false;
+}
+
+/* Makes room for one from there. False: there is none for it. */
+static bool listener_make_room(struct fm_listener *l, const struct sockaddr_storage *peer)
+{
+	struct fm_half *goes = oldest(l);
+	uint8_t source[16];
 
 	if (l->half_count < FM_HALF_OPEN_MAX)
 		return true;
-	fair_ns = oldest(l)->since_ns + FAIR_NS;
-	if (fair_ns > fm_loop_now(l->loop)) {
-		listener_pause(l, fair_ns);
-		return false;
+	if (crowd(l)) {
+		goes = crowd(l);
+		source_of(peer, source);
+		if (count_from(l, source) + 1 >= count_from(l, goes->source) &&
+		    !had_its_time(l, goes))
+			return false;
 	}
-	half_drop(oldest(l), "it did not say who it is, and others wait");
+	half_drop(goes, "it did not say who it is, and others wait");
 	return true;
 }
 
@@ -420,7 +498,7 @@ static void knock_wait(struct fm_listener *l, int fd, const struct sockaddr_stor
 		free(k);
 		return;
 	}
-	fm_half_enter(l, &k->half);
+	fm_half_enter(l, &k->half, peer);
 }
 
 /* ---- accepting ---- */
@@ -462,7 +540,7 @@ static void socket_ready(struct fm_watch *watch, uint32_t events)
 	int fd, ret;
 
 	(void)events;
-	for (unsigned i = 0; i < ACCEPTS_MAX && l->is_started && listener_has_room(l); i++) {
+	for (unsigned i = 0; i < ACCEPTS_MAX && l->is_started && listener_may_accept(l); i++) {
 		fd = accept_one(watch->fd, &peer);
 		if (fd == -EAGAIN)
 			return;
@@ -474,6 +552,10 @@ static void socket_ready(struct fm_watch *watch, uint32_t events)
 		}
 		if (fd < 0)
 			continue;
+		if (!listener_make_room(l, &peer)) {
+			close(fd);
+			continue;
+		}
 		ret = knock_try(l, fd, &peer);
 		if (ret == -EAGAIN)
 			knock_wait(l, fd, &peer);

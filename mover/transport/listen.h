@@ -4,10 +4,12 @@
  * bounding what is half-open.
  *
  * A connection is half-open from accept(2) until it has shown a known key or a good token. Anyone
- * can make one, so they are few (FM_HALF_OPEN_MAX), each has a deadline, and when all are taken the
- * oldest makes room for the newest once it has had a fair time; until then the kernel's backlog
- * waits. So a flood delays peers by fractions of a second, costs bounded memory and never locks
- * them out. Control loop only.
+ * can make one, so they are few (FM_HALF_OPEN_MAX), and each has a deadline. When all are taken, a
+ * source (an address; of IPv6 the network) that has more than one node asks for is crowding: its
+ * oldest goes at once for anybody else's, and for its own only after a fair time; until then these
+ * are turned away. So a flood from a few addresses costs bounded memory and does not delay peers
+ * elsewhere. Where nobody is crowding, since the sources are many, the oldest makes room for the
+ * newest after that time, and the kernel's backlog waits until then. Control loop only.
  */
 #ifndef FM_TRANSPORT_LISTEN_H
 #define FM_TRANSPORT_LISTEN_H
@@ -22,6 +24,8 @@ struct fm_loop;
 struct fm_listener;
 
 #define FM_HALF_OPEN_MAX 64
+/* of one source that are no crowd: a node dials 16 data connections at once (node/rail.h) */
+#define FM_HALF_CROWD_MAX 20
 /* for each of: first byte; handshake or hello */
 #define FM_HALF_OPEN_NS (5 * UINT64_C(1000000000))
 
@@ -38,6 +42,7 @@ struct fm_half {
 	struct fm_listener *listener;	/* NULL: not half-open */
 	struct fm_list link;
 	uint64_t since_ns;
+	uint8_t source[16];
 };
 
 /*
@@ -68,8 +73,10 @@ void fm_listener_stop(struct fm_listener *listener);
 
 uint16_t fm_listener_port(const struct fm_listener *listener);
 
-/* Count the connection as half-open from now on; until it is taken out, or dropped. */
-void fm_half_enter(struct fm_listener *listener, struct fm_half *half);
+/* Count the connection, which is from there, as half-open from now on; until it is taken out, or
+ * dropped. */
+void fm_half_enter(struct fm_listener *listener, struct fm_half *half,
+		   const struct sockaddr_storage *peer);
 void fm_half_leave(struct fm_half *half);
 
 /* Log that somebody was turned away, but only so many lines a minute: anyone can cause them. */

@@ -623,7 +623,7 @@ void fm_tcp_accept(struct fm_tcp *tcp, int fd, struct fm_tls *tls,
 		setup_free(s);
 		return;
 	}
-	fm_half_enter(tcp->opts.listener, &s->half);
+	fm_half_enter(tcp->opts.listener, &s->half, peer);
 	/* its first byte is here, so the rest is most likely, too */
 	accept_ready(&s->watch, EPOLLIN);
 }

@@ -40,6 +40,7 @@
 
 static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t clock_ns = FM_NS_PER_S, clock_looked_ns;
+static bool is_clock_still;		/* it goes on by clock_skip() alone */
 
 static inline uint64_t test_clock_now(void *ctx)
 {
@@ -50,7 +51,8 @@ static inline uint64_t test_clock_now(void *ctx)
 	real_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
 	step_ns = clock_looked_ns ? real_ns - clock_looked_ns : 0;
 	clock_looked_ns = real_ns;
-	clock_ns += step_ns < CLOCK_STEP_NS ? step_ns : CLOCK_STEP_NS;
+	if (!is_clock_still)
+		clock_ns += step_ns < CLOCK_STEP_NS ? step_ns : CLOCK_STEP_NS;
 	now_ns = clock_ns;
 	pthread_mutex_unlock(&clock_lock);
 	return now_ns;
@@ -178,14 +180,22 @@ static inline struct sockaddr_in loopback(uint16_t port)
 				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 }
 
-static inline int raw_connect(uint16_t port)
+/* From 127.0.0.1, and so many addresses behind it. */
+static inline int raw_connect_from(unsigned further, uint16_t port)
 {
-	struct sockaddr_in in = loopback(port);
+	struct sockaddr_in in = loopback(port), from = loopback(0);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || connect(fd, (struct sockaddr *)&in, sizeof(in)) < 0)
+	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + further);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&from, sizeof(from)) < 0 ||
+	    connect(fd, (struct sockaddr *)&in, sizeof(in)) < 0)
 		abort();
 	return fd;
+}
+
+static inline int raw_connect(uint16_t port)
+{
+	return raw_connect_from(0, port);
 }
 
 static inline int raw_listen(uint16_t *port)

@@ -786,34 +786,107 @@ static unsigned fds_open(void)
 	return count;
 }
 
+enum { FLOOD = 4 * FM_HALF_OPEN_MAX };
+
+static unsigned closed_of(const int fd[static FLOOD], unsigned count)
+{
+	unsigned closed = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		closed += raw_is_closed(fd[i]);
+	return closed;
+}
+
+/* So many connections, each from an address of its own or all from one; every second one begins as
+ * TLS does, and says no more. */
+static void flood(struct pair *p, unsigned count, bool are_many, int fd[static FLOOD])
+{
+	for (unsigned i = 0; i < count; i++) {
+		fd[i] = raw_connect_from(are_many ? 256 + i : 0, fm_net_port(p->b.net));
+		if (i % 2)
+			raw_send(fd[i], "\x16", 1);
+		fm_loop_step(p->loop, 0);
+	}
+	loop_idle(p->loop, 50);
+}
+
+/* From 127.0.0.1, and so many addresses behind it. */
+static void dial_from(struct pair *p, unsigned further)
+{
+	struct fm_ctl_dial d = dial_to(&p->out, "127.0.0.1", fm_net_port(p->b.net), p->b.key);
+	struct sockaddr_in from = loopback(0);
+
+	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + further);
+	memcpy(&d.local.sa, &from, sizeof(from));
+	p->out.net = p->a.net;
+	p->out.ctl = p->a.net->ops->ctl_dial(p->a.net, &d);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(p->out.ctl);
+}
+
+static void flood_end(struct pair *p, const int *fd, unsigned count)
+{
+	is_clock_still = false;
+	for (unsigned i = 0; i < count; i++)
+		close(fd[i]);
+	pair_free(p);
+}
+
 /*
- * Goal:   a flood of connections that say nothing is bounded and does not lock a peer out.
- * Method: several times as many as may be half-open; descriptors are counted, then a peer dials.
+ * Goal:   a flood of connections from one address that say nothing is bounded, and does not delay a
+ *         peer elsewhere by a moment; one at the same address gets in after a fair time.
+ * Method: several times as many as may be half-open, while time stands still; descriptors are
+ *         counted, then a peer dials.
  */
 static void test_flood(void)
 {
-	enum { FLOOD = 4 * FM_HALF_OPEN_MAX };
 	int fd[FLOOD];
 	unsigned before;
 	struct pair p;
 
 	pair_new(&p);
+	is_clock_still = true;
 	before = fds_open();
-	for (unsigned i = 0; i < FLOOD; i++) {
-		fd[i] = raw_connect(fm_net_port(p.b.net));
-		if (i % 2)
-			raw_send(fd[i], "\x16", 1);
-		fm_loop_step(p.loop, 0);
-	}
-	loop_idle(p.loop, 50);
+	flood(&p, FLOOD, false, fd);
 	CU_ASSERT_TRUE(fds_open() - before <= FLOOD + FM_HALF_OPEN_MAX + 2);
-	dial(&p.a, &p.out, "127.0.0.1", fm_net_port(p.b.net), p.b.key);
-	/* within its 10 s: the flood was there first */
+	CU_ASSERT_EQUAL(closed_of(fd, FLOOD), FLOOD - FM_HALF_OPEN_MAX);
+	dial_from(&p, 1);
 	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.out.opened == 1));
+	CU_ASSERT_EQUAL(closed_of(fd, FLOOD), FLOOD - FM_HALF_OPEN_MAX + 1);
 	CU_ASSERT_TRUE(fds_open() - before <= FLOOD + FM_HALF_OPEN_MAX + 4);
-	for (unsigned i = 0; i < FLOOD; i++)
-		close(fd[i]);
-	pair_free(&p);
+	flood_end(&p, fd, FLOOD);
+}
+
+static void test_flood_from_here(void)
+{
+	int fd[FLOOD];
+	struct pair p;
+
+	pair_new(&p);
+	is_clock_still = true;
+	flood(&p, FLOOD, false, fd);
+	clock_skip(FM_NS_PER_S);
+	dial_from(&p, 0);
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.out.opened == 1));
+	flood_end(&p, fd, FLOOD);
+}
+
+/* Goal: where many come at once, as after a power cut, none is turned away for the next one, and
+ * that waits for a fair time. */
+static void test_many_sources(void)
+{
+	int fd[FLOOD];
+	struct pair p;
+
+	pair_new(&p);
+	is_clock_still = true;
+	flood(&p, FM_HALF_OPEN_MAX, true, fd);
+	dial_from(&p, 1);
+	loop_idle(p.loop, 50);
+	CU_ASSERT_EQUAL(p.out.opened, 0);
+	CU_ASSERT_EQUAL(closed_of(fd, FM_HALF_OPEN_MAX), 0);
+	clock_skip(FM_NS_PER_S);
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.out.opened == 1));
+	flood_end(&p, fd, FM_HALF_OPEN_MAX);
 }
 
 static void bad_frame(const void *bytes, size_t len)
@@ -1217,7 +1290,9 @@ static const struct fm_test tests[] = {
 	{ "one port serves both families", test_dual_stack },
 	{ "garbage is turned away before anyone is asked", test_garbage },
 	{ "half a hello runs into the deadline", test_slow_loris },
-	{ "a flood of half-open connections is bounded, peers get in", test_flood },
+	{ "a flood of half-open connections is bounded, peers get in at once", test_flood },
+	{ "those at its address get in, too, later", test_flood_from_here },
+	{ "many who come at once wait for each other", test_many_sources },
 	{ "empty and oversized messages break the connection", test_bad_frames },
 	{ "a reset is told from an end", test_reset },
 	{ "messages cut into any pieces are the same messages", test_dribble },
