@@ -110,6 +110,9 @@ int fm_engine_new(const struct fm_engine_opts *o, const struct fm_engine_env *en
 	fm_share_init(&e->kept,
 		      &(struct fm_share_limits){"bytes of messages that were not acknowledged",
 						fm_budget_of_links() / 2, 0, 0, 1});
+	fm_share_init(&e->conns,
+		      &(struct fm_share_limits){"bytes of memory for data connections",
+						fm_budget_most(), 0, 0, 1});
 	env->random->fill(env->random->ctx, e->boot_id, sizeof(e->boot_id));
 	fm_rate_set(&e->rate, o->rate_bytes);
 	pthread_mutex_init(&e->shared_rate.lock, NULL);

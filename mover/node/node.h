@@ -78,6 +78,7 @@ struct fm_engine {
 	struct fm_shared_rate shared_rate;
 	/* bytes of messages that peers have not said they had: line.h */
 	struct fm_share kept;
+	struct fm_share conns;		/* bytes of memory for the data connections of peers */
 	struct fm_list peers;
 	unsigned peer_count;
 	struct fm_list sessions;

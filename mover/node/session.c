@@ -37,6 +37,7 @@ static void free_run(struct fm_task *task)
 	struct fm_session *s = fm_container_of(task, struct fm_session, free_task);
 	struct fm_engine *e = s->engine;
 
+	assert(s->conns.count == 0);
 	if (s->domain)
 		e->env.net->ops->domain_free(s->domain);
 	fm_link_unref(s->link);
@@ -58,10 +59,67 @@ void fm_session_settle(struct fm_session *s)
 	free_if_done(s);
 }
 
+/* ---- the memory of its data connections ---- */
+
+/* One whose token was good, until it is there: it has been counted. */
+struct arrival {
+	struct fm_list at;
+	struct fm_session *session;
+	uint64_t bytes;
+};
+
+static uint64_t conn_bytes(enum fm_kind kind, bool is_sealed)
+{
+	uint64_t transport = kind == FM_KIND_RDMA ? FM_RDMA_DATA_BYTES
+			     : is_sealed	  ? FM_TLS_DATA_BYTES
+						  : 0;
+
+	return sizeof(struct fm_flow) + transport;
+}
+
+/* Ours to make; the peer has so much less to ask for. 0: there is no memory to count it. */
+static uint64_t count_dialled(struct fm_session *s, const struct fm_conn_info *info)
+{
+	uint64_t before = s->conns.count;
+
+	fm_share_force(&s->engine->conns, fm_share_name(s->name),
+		       conn_bytes(info->kind, info->encryption != FM_PLAIN), &s->conns);
+	return s->conns.count - before;
+}
+
+/* The peer's share has room for it. NULL: it has not, or there is no memory. */
+static struct arrival *arrival_new(struct fm_session *s, uint64_t bytes)
+{
+	struct arrival *a = FM_FAULT("session.arrival") ? NULL : malloc(sizeof(*a));
+
+	if (a && fm_share_take(&s->engine->conns, fm_share_name(s->name), bytes, &s->conns, NULL) <
+			 0) {
+		free(a);
+		return NULL;
+	}
+	if (!a)
+		return NULL;
+	*a = (struct arrival){ .session = s, .bytes = bytes };
+	fm_list_append(&s->arriving, &a->at);
+	s->pending++;
+	return a;
+}
+
+static void arrival_free(struct arrival *a)
+{
+	fm_list_del(&a->at);
+	free(a);
+}
+
 void fm_session_net_stopped(struct fm_session *s)
 {
-	s->pending -= s->arriving;
-	s->arriving = 0;
+	fm_list_each (at, next, &s->arriving) {
+		struct arrival *a = fm_container_of(at, struct arrival, at);
+
+		fm_share_give(&s->conns, a->bytes);
+		arrival_free(a);
+		s->pending--;
+	}
 	free_if_done(s);
 }
 
@@ -360,6 +418,7 @@ static struct fm_session *session_new(struct fm_peer *p, bool is_dialler)
 	s->next_id = 1;		/* 0 says "no tree" */
 	fm_lines_init(&s->lines);
 	fm_list_init(&s->flows);
+	fm_list_init(&s->arriving);
 	fm_list_append(&p->engine->sessions, &s->at);
 	return s;
 }
@@ -462,8 +521,8 @@ static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN],
 {
 	struct fm_engine *e = ctx;
 	uint64_t now_ns = fm_engine_now(e);
+	struct arrival *a;
 
-	(void)kind;
 	fm_list_each(at, next, &e->sessions) {
 		struct fm_session *s = fm_container_of(at, struct fm_session, at);
 
@@ -471,28 +530,31 @@ static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN],
 			if (!is_token(&s->tokens[i], token, now_ns) || !is_of_peer(s, key))
 				continue;
 			memset(&s->tokens[i], 0, sizeof(s->tokens[i]));
-			if (flows_of(s) >= FM_PEER_FLOWS_MAX)
-				return NULL;
-			s->pending++;
-			s->arriving++;
-			*tag = s;
-			return s->domain;
+			a = flows_of(s) < FM_PEER_FLOWS_MAX
+				    ? arrival_new(s, conn_bytes(kind, key != NULL))
+				    : NULL;
+			*tag = a;
+			return a ? s->domain : NULL;
 		}
 	}
 	return NULL;
 }
 
+static int add_flow(struct fm_session *s, struct fm_conn *conn, int rail, uint64_t bytes);
+
 static void net_arrived(void *ctx, void *tag, struct fm_conn *conn)
 {
-	struct fm_session *s = tag;
+	struct arrival *a = tag;
+	struct fm_session *s = a->session;
+	uint64_t bytes = a->bytes;
 
 	(void)ctx;
-	assert(s->arriving > 0);
-	s->arriving--;
+	arrival_free(a);
 	if (conn && s->is_closed)
 		conn->ops->close(conn);
-	else if (conn)
-		(void)fm_session_add_flow(s, conn, -1);	/* logged there; the peer makes another */
+	else if (conn && add_flow(s, conn, -1, bytes) == 0)
+		bytes = 0;	/* the flow's; else it is logged there; the peer makes another */
+	fm_share_give(&s->conns, bytes);
 	fm_session_settle(s);
 }
 
@@ -523,6 +585,7 @@ const struct fm_net_events fm_session_net_events = {
 struct flow_owner {
 	struct fm_session *session;
 	int rail;
+	uint64_t bytes;			/* counted for it */
 };
 
 static bool is_way_up(const struct fm_session *s, const struct fm_conn_info *info)
@@ -592,6 +655,7 @@ static void flow_gone(struct fm_flow *f)
 
 	fm_list_del(&f->owner_at);
 	s->flow_count--;
+	fm_share_give(&s->conns, owner->bytes);
 	if (s->peer) {
 		s->peer->bytes_sent += atomic_load(&f->bytes_sent);
 		s->peer->bytes_received += atomic_load(&f->bytes_received);
@@ -619,7 +683,8 @@ static struct fm_lane *choose_lane(struct fm_session *s)
 	return &e->lanes[best];
 }
 
-int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
+/* bytes: counted for it, and its own if it is made. */
+static int add_flow(struct fm_session *s, struct fm_conn *conn, int rail, uint64_t bytes)
 {
 	struct fm_engine *e = s->engine;
 	struct flow_owner *owner = FM_FAULT("session.flow") ? NULL : malloc(sizeof(*owner));
@@ -631,7 +696,7 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 		conn->ops->close(conn);
 		return -ENOMEM;
 	}
-	*owner = (struct flow_owner){ s, rail };
+	*owner = (struct flow_owner){ s, rail, bytes };
 	ret = fm_flow_new(&(struct fm_flow_opts){ .conn = conn,
 						  .lane = choose_lane(s),
 						  .link = s->link,
@@ -655,6 +720,16 @@ int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
 	fm_services_session_changed(s->engine, s);
 	fm_session_wake(s, UINT_MAX, UINT64_MAX);
 	return 0;
+}
+
+int fm_session_add_flow(struct fm_session *s, struct fm_conn *conn, int rail)
+{
+	uint64_t bytes = count_dialled(s, conn->ops->info(conn));
+	int ret = add_flow(s, conn, rail, bytes);
+
+	if (ret < 0)
+		fm_share_give(&s->conns, bytes);
+	return ret;
 }
 
 void fm_session_add_moved(const struct fm_session *s, uint64_t *sent, uint64_t *received,

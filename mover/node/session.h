@@ -53,7 +53,8 @@ struct fm_session {
 	unsigned flow_count;
 	unsigned pending;		/* data connections being made, either way */
 	/* of these: a token was used up and the connection is not here yet */
-	unsigned arriving;
+	struct fm_list arriving;	/* connections whose token was good */
+	struct fm_share_held conns;	/* for these and its flows: the peer's share of memory */
 	unsigned up[FM_KIND_COUNT];	/* connections */
 	struct fm_token tokens[FM_SESSION_TOKENS_MAX];
 	unsigned next_token;		/* the oldest of them */

@@ -143,6 +143,7 @@ struct rdma_conn {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *msgs_mr;
+	bool has_memory;			/* of the budget */
 	/* RDMA_RECVS messages received, then FM_DATA_MSGS_MAX to send if not inline */
 	uint8_t *msgs;
 	enum ibv_mtu mtu;		/* of the port, then of the path */

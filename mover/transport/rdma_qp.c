@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/transport/addr.h"
@@ -26,6 +27,8 @@
 #define RNR_RETRIES 0
 
 _Static_assert(MSGS_LEN % MSGS_ALIGN == 0, "aligned_alloc wants a multiple");
+_Static_assert(MSGS_LEN + (RDMA_SENDS + RDMA_RECVS) * 128 <= FM_RDMA_DATA_BYTES,
+	       "messages, and an entry in a ring and in the completion queue for each");
 _Static_assert(RDMA_RECVS % RDMA_POST_RECVS == 0, "receives are posted by whole batches");
 _Static_assert((UINT64_C(4096) << RDMA_ACK_TIMEOUT) * (RDMA_ACK_RETRIES + 1) <= 2 * FM_NS_PER_S,
 	       "a silent peer is noticed within seconds");
@@ -79,6 +82,13 @@ static int qp_make_cq(struct rdma_conn *c, struct fm_err *err)
 		return fm_err_sys(err, -errno, "create completion queue of %d",
 				  RDMA_SENDS + RDMA_RECVS);
 	return 0;
+}
+
+/* A queue pair's rings are the device's library's, which takes them where it likes. */
+static int qp_take_memory(struct rdma_conn *c, struct fm_err *err)
+{
+	c->has_memory = !FM_FAULT("rdma.memory") && fm_budget_take(FM_RDMA_DATA_BYTES);
+	return c->has_memory ? 0 : fm_err_set(err, -ENOMEM, "no memory for a connection");
 }
 
 static int qp_make_msgs(struct rdma_conn *c, struct fm_err *err)
@@ -203,6 +213,9 @@ int fm_rdma_qp_new(struct rdma_conn *c, struct fm_err *err)
 		return ret;
 	c->pd = c->domain_pd->pd;
 	ret = qp_query_port(c, err);
+	if (ret < 0)
+		return ret;
+	ret = qp_take_memory(c, err);
 	if (ret < 0)
 		return ret;
 	ret = qp_make_cq(c, err);
@@ -331,6 +344,9 @@ void fm_rdma_conn_release(struct rdma_conn *c)
 	c->msgs_mr = NULL;
 	free(c->msgs);
 	c->msgs = NULL;
+	if (c->has_memory)
+		fm_budget_give(FM_RDMA_DATA_BYTES);
+	c->has_memory = false;
 	if (c->id)
 		fm_rdma_id_destroy(c->id);		/* tells the peer, if it was not told */
 	c->id = NULL;

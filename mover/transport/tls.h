@@ -101,7 +101,6 @@ bool fm_tls_is_data(const struct fm_tls *tls);
  * connection.
  */
 #define FM_TLS_RECORDS_MAX (1u << 24)
-#define FM_TLS_DATA_BYTES (320u << 10)	/* of memory that a data connection's TLS takes, about */
 
 /* What the kernel does: send(2) seals, recv(2) opens. Where it does, the functions below are not
  * for that direction. */

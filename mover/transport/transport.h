@@ -41,6 +41,12 @@ struct fm_net;
 #define FM_DATA_MSG_LEN 64		/* every message of a data connection has this size */
 /* messages of one direction of a data connection under way at once */
 #define FM_DATA_MSGS_MAX 256
+/*
+ * What a data connection takes of the budget (mover/base/budget.h), about: TLS's buffers; a queue
+ * pair's messages and rings.
+ */
+#define FM_TLS_DATA_BYTES (320u << 10)
+#define FM_RDMA_DATA_BYTES (192u << 10)
 #define FM_RAIL_NAME_MAX 32
 #define FM_ADDRS_MAX 32			/* addresses of one node that may carry data */
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
@@ -1578,7 +1579,55 @@ static void test_tokens_are_the_peers(void)
 	end();
 }
 
+enum { CONNS = FM_WIRE_TOKENS_MAX };
+
+/* As many connections of the peer begin as it gets memory for, of CONNS. */
+static unsigned conns_begin(void *tag[static CONNS])
+{
+	struct fm_wire_msg m = { .type = FM_WIRE_TOKENS_WANT };
+	const uint8_t peer[FM_KEY_LEN] = { 2 };
+	static struct fm_wire_tokens tokens;
+	unsigned count = 0;
+
+	m.tokens.count = CONNS;
+	say(&m);
+	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_TOKENS);
+	tokens = last.tokens;
+	for (unsigned i = 0; i < CONNS; i++)
+		count += net_events->token(net_ctx, tokens.token[i], FM_KIND_TCP, peer,
+					   &tag[count]) != NULL;
+	return count;
+}
+
+/*
+ * Goal:   one peer's data connections take half of the memory that there is, whatever it asks for,
+ *         and what did not come about is given back.
+ * Method: little memory; one after the other begins, then some end and others begin; the session
+ *         ends with some that are still arriving.
+ */
+static void test_conns_share_memory(void)
+{
+	void *tag[CONNS], *again[CONNS];
+	unsigned count;
+
+	fm_budget_set(16u << 20);
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	count = conns_begin(tag);
+	CU_ASSERT_TRUE(count > 8 && count < CONNS);
+	CU_ASSERT_TRUE(count * (uint64_t)FM_TLS_DATA_BYTES <= fm_budget_most() / 2);
+	CU_ASSERT_EQUAL(conns_begin(again), 0);
+	for (unsigned i = 0; i < 4; i++)
+		net_events->arrived(net_ctx, tag[i], NULL);
+	CU_ASSERT_EQUAL(conns_begin(again), 4);
+	for (unsigned i = 0; i < 4; i++)
+		net_events->arrived(net_ctx, again[i], NULL);
+	end();
+	fm_budget_set(UINT64_MAX);
+}
+
 static const struct fm_test tests[] = {
+	{"one peer's connections have a share of the memory", test_conns_share_memory},
 	{"users cannot keep root from asking for volumes", test_volumes_are_asked_for_root},
 	{"a token is good for the peer that it was given to", test_tokens_are_the_peers},
 	{"facts: in pieces, one reading for all who ask, or why not", test_facts_asked},
