@@ -612,13 +612,18 @@ static int no_destination(const struct fm_args *args, const struct fm_err *err)
 static int take_group(struct fm_transfer *t, struct fm_args *args)
 {
 	const char *said = t->opts.group;
+	const char *which = said ? "--group" : "FMOVE_GROUP is set, which";
 
 	args->status = fm_group_take_id(args, said, &t->opts.group);
-	if (args->status == 0 && t->opts.group &&
-	    (t->dir.tree.is_update || t->dir.tree.is_dry_run))
+	if (args->status != 0 || !t->opts.group)
+		return args->status;
+	if (t->dir.tree.is_update || t->dir.tree.is_dry_run)
 		args->status = fm_usage(args, "%s takes no --update and no --dry-run: what a group "
-					      "has cannot be seen",
-					said ? "--group" : "FMOVE_GROUP is set, which");
+					      "has cannot be seen", which);
+	else if (t->latest)
+		args->status = fm_usage(args, "%s takes no --latest: what a group has cannot be "
+					      "seen; say it with fmove group commit%s", which,
+					said ? "" : ", or unset FMOVE_GROUP");
 	return args->status;
 }
 
@@ -627,9 +632,6 @@ static int check_latest(struct fm_transfer *t, struct fm_args *args)
 {
 	if (!t->latest)
 		return fm_latest_check(args, t->latest, t->keep_last);
-	if (t->opts.group)
-		return fm_usage(args, "--latest is for what is seen: say it with fmove group "
-				      "commit, not with a member");
 	if (t->is_detached || t->dir.tree.is_dry_run)
 		return fm_usage(args, "--latest leads a link to what is put when this command "
 				      "ends: leave out --detach and --dry-run");

@@ -20,7 +20,7 @@ blocks() {
 		/^\.fi/ { is_block = 0 }
 		is_in && is_block
 		/^\.nf/ { is_block = 1 }
-	' "$FM_SOURCE/client/man/fmove.1" | grep -E '^(fmove|tar|job=|DATA=|export) ?[^:]*' | grep -v '^fmove: '
+	' "$FM_SOURCE/client/man/fmove.1" | grep -E '^(fmove|tar|job=|DATA=|export|unset) ?[^:]*' | grep -v '^fmove: '
 }
 
 # typed HEADING COUNT: each of its lines succeeds; there are COUNT.
@@ -43,5 +43,5 @@ grep -q '^ready .* 1 pinned .* set ' out || bad "what it staged: $(cat out)"
 ok fmove put -r set n2:s/set
 typed '.SS Examples' 5
 [ -f local/set/f ] || bad "nothing came: $(ls -lR local)"
-typed '.SH EXAMPLES' 14
+typed '.SH EXAMPLES' 15
 [ "$(cat rank0.pt rank1.pt | cksum)" = "$(cat step9000/rank0.pt step9000/rank1.pt | cksum)" ] || bad "the group: $(ls -lR step9000)"

@@ -58,7 +58,9 @@ no 2 'to one thing' fmove put --latest last small large n2:s/many/ n3:s/many/
 no 2 'leave out --detach' fmove put --latest last --detach small n2:s/x
 no 2 'leave out --detach' fmove put --latest last --dry-run small n2:s/x
 no 2 'on the disk' fmove put --latest last --durability memory small n2:s/x
-no 2 'group commit' env FMOVE_GROUP=0123456789abcdef0123456789abcdef fmove put --latest last small n2:s/x
+no 2 '--group takes no --latest.*group commit .fmove put' fmove put --group 0123456789abcdef0123456789abcdef --latest last small n2:s/x
+no 2 'FMOVE_GROUP is set, which takes no --latest.*group commit, or unset FMOVE_GROUP ' \
+	env FMOVE_GROUP=0123456789abcdef0123456789abcdef fmove put --latest last small n2:s/x
 [ -e "$s/x" ] || [ -e "$s/many" ] && bad "what is refused is put"
 no 6 '"x" is put, and the link runs does not lead to it: .*only a link is replaced' fmove put --latest runs small n2:s/x
 same small "$s/x"
