@@ -67,7 +67,7 @@ struct stage {
 	/* With --nodes, in the end: */
 	struct fm_json_writer w;
 	bool has_json;			/* ... where their object is begun */
-	unsigned ready, failed;
+	unsigned ready, failed, corrupt;	/* corrupt: of those that failed */
 	uint64_t read;
 };
 
@@ -174,6 +174,8 @@ static void node(void *ctx, const struct fmove_stage_node *n, bool is_end)
 	s->read += n->read;
 	s->ready += n->is_wanted && is_ready;
 	s->failed += n->is_wanted && !is_ready;
+	s->corrupt += n->is_wanted && !is_ready &&
+		      fm_api_exit(fm_api_errno(n->code)) == FM_EXIT_CORRUPT;
 	if (s->is_json) {
 		json_nodes(s);
 		add_to_object(&s->w, n);
@@ -190,7 +192,9 @@ static int status_of(const struct stage *s)
 {
 	if (s->failed == 0)
 		return FM_EXIT_DONE;
-	return s->ready > 0 ? FM_EXIT_PARTLY : FM_EXIT_FAILED;
+	if (s->ready > 0)
+		return FM_EXIT_PARTLY;
+	return s->corrupt == s->failed ? FM_EXIT_CORRUPT : FM_EXIT_FAILED;
 }
 
 /* ---- the end ---- */

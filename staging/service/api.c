@@ -156,7 +156,7 @@ static int check_content(struct fm_together_node *n, const struct fm_stage_resul
 				: "it is there, and was not found to be what the source has: what "
 				  "is said of the node that asked says why");
 	n->state = "failed";
-	n->code = is_known ? -EBADMSG : -ECANCELED;
+	n->code = is_known ? -EBADMSG : r->err.code < 0 ? r->err.code : -ECANCELED;
 	n->text = why;
 	return n->code;
 }

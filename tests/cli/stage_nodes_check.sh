@@ -57,7 +57,7 @@ no 2 'check content is for the copy on n1' fmove stage --check content --nodes n
 flip "$source/large"
 stage --nodes all n2:s/set || bad "a turned bit, by listing: $(cat out err)"
 stage --check content --nodes all n2:s/set
-[ $? -eq 1 ] && grep -q 'n1: failed: .*"large" has other bytes at the source' err && grep -q 'n3: failed: .*not found to be what the source has' err ||
+[ $? -eq 5 ] && grep -q 'n1: failed: .*"large" has other bytes at the source' err && grep -q 'n3: failed: .*not found to be what the source has' err ||
 	bad "a turned bit: $(cat out err)"
 stage --check none --nodes all n2:s/set || bad "what was here is gone: $(cat out err)"
 all_have before

@@ -16,6 +16,7 @@ ok fmove stage n2:s/set1 -- true
 as_nobody sh -c 'fmove stage n2:s/set2 >&2 && ! fmove stage n2:s/set3 && ! fmove stage --detach n2:s/set3 && ! fmove stage --pin n2:s/set3
 	! fmove stage --nodes all n2:s/set3' >out 2>err || bad "more than his quota comes: $(cat out err)"
 [ "$(grep -c 'you hold and pin 6 MiB, set3 has 6 MiB, and staging.user_quota is 10 MiB' err)" -ge 3 ] || bad "it says: $(cat err)"
+no 6 'staging.user_quota is 10 MiB' as_nobody fmove stage n2:s/set3 -- true
 fmove datasets >out
 grep -q ' set3 ' out && bad "it came all the same: $(cat out)"
 grep -q '^ready .* set1 ' out || bad "root's went for it: $(cat out)"
