@@ -20,6 +20,7 @@
 #include "client/cli/stage_use.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
+#include "mover/base/shell.h"
 #include "mover/base/words.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_AS, OPT_PIN, OPT_PID, OPT_CHECK, OPT_NODES, OPT_DETACH,
@@ -315,20 +316,38 @@ static bool is_nowhere(const struct fmove_error *why)
 	return why->code == -ENOENT || fm_api_exit(why->code) == FM_EXIT_UNREACHABLE;
 }
 
+/* The line that puts it where nodes find it. False: there is no path, or one that is too long. */
+static bool put_line(char out[static FMOVE_TEXT_MAX], const char *path, const char *dir)
+{
+	int len = snprintf(out, FMOVE_TEXT_MAX,
+			   "; your own hub cache has it, for you alone: fmove put -r %s "
+			   "NODE:STORE/%s (and its blobs beside it, if there are) into a store of "
+			   "another node with layout = \"hf\"",
+			   path, dir);
+
+	return path[0] && len < FMOVE_TEXT_MAX;
+}
+
 /*
  * Only the caller can read what is in his own hub cache, and while he does, for this node. For more
- * than that he can put it where the nodes find it.
+ * than that he can put it into a store. That line is said whole, whatever it takes of the rest.
  */
 static void add_own(const struct stage *s, struct fmove_error *why)
 {
-	char own[FMOVE_PATH_MAX + 1];
-	size_t len = strlen(why->text);
+	char own[FMOVE_PATH_MAX + 1], path[FMOVE_PATH_MAX + FM_HUB_DIR_MAX + 2];
+	char quoted[FMOVE_TEXT_MAX * 4], how[FMOVE_TEXT_MAX];
+	const char *dir = s->source.hub.dir;
+	size_t len = strlen(why->text), room;
 
-	if (!s->own[0] && fm_stage_source_is_own(&s->source, own, sizeof(own)))
-		(void)snprintf(why->text + len, sizeof(why->text) - len,
-			       "; %.200s has it, which is yours alone: \"fmove put -r\" of its %s "
-			       "(and the blobs beside it, if there are) into such a store",
-			       own, s->source.hub.dir);
+	if (s->own[0] || !fm_stage_source_is_own(&s->source, own, sizeof(own)))
+		return;
+	(void)snprintf(path, sizeof(path), "%s/%s", own, dir);	/* it fits */
+	if (!put_line(how, fm_shell_quote(path, quoted, sizeof(quoted)), dir))
+		(void)put_line(how, dir, dir);	/* in that cache */
+	room = sizeof(why->text) - 1 - strlen(how);
+	if (len > room)
+		len = room;
+	(void)snprintf(why->text + len, sizeof(why->text) - len, "%s", how);
 }
 
 static int fail(struct stage *s, struct fmove_error *why)

@@ -174,8 +174,9 @@ done
 cp -a "$from/blobs" own
 find own -type f -exec touch {} +
 no 1 'asked: n1:s' env HF_HUB_CACHE="$PWD/own" fmove stage hf:me/nowhere
-! grep -q 'yours alone' err || bad "what nobody has is the caller's: $(cat err)"
-no 1 "no hub cache of any node has models--me--old@main.*$PWD/own has it, which is yours alone: \"fmove put -r\" of its models--me--old " \
+! grep -q 'for you alone' err || bad "what nobody has is the caller's: $(cat err)"
+own="your own hub cache has it, for you alone: fmove put -r '$PWD/own/models--me--old' NODE:STORE/models--me--old .* layout = \"hf\"\$"
+no 1 "no hub cache of any node has models--me--old@main.*$own" \
 	env HF_HUB_CACHE="$PWD/own" fmove stage --detach hf:me/old
 mkdir -p home/.cache/huggingface
 ln -s "$PWD/own" home/.cache/huggingface/hub
@@ -295,7 +296,7 @@ grep -q 'nobody pins it\|you do not pin it' err || bad "unpin: $(cat err)"
 no 4 'models--org--nowhere@main: n2: .*; asked: n1:s' fmove stage hf:org/nowhere
 grep -q HF_HOME err && bad "it tells of what never was here: $(cat err)"
 no 4 "n2: .* in HF_HOME=${hub%/hub}, .* HF_HUB_OFFLINE=1" fmove stage hf:org/old
-no 4 "n2: .*$PWD/own has it, which is yours alone" env -u HF_HUB_CACHE HUGGINGFACE_HUB_CACHE="$PWD/own" fmove stage --detach hf:me/old
+no 4 "n2: .*$own" env -u HF_HUB_CACHE HUGGINGFACE_HUB_CACHE="$PWD/own" fmove stage --detach hf:me/old
 ok env -u HF_HUB_CACHE HUGGINGFACE_HUB_CACHE="$PWD/own" fmove stage hf:me/old
 grep -q "hf://~$(id -u)/models--me--old@$two" err && grep -q 'warning: .*n2: ' err || bad "a node that is off is in the way of the caller's own: $(cat err)"
 start_again n2

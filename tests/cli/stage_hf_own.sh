@@ -133,9 +133,9 @@ as $a fmove datasets --json --nodes all >out
 grep -q '~' out && ! grep -q '"node":"n2"' out || bad "the other node is asked of it: $(cat out)"
 FMOVE_SOCKET=$dir/c/n2/fmoved.sock refused 1 'no dataset that user' $a fmove pin --nodes n1 models--me--m
 FMOVE_SOCKET=$dir/c/n2/fmoved.sock refused 1 'no dataset that user' $a fmove unstage --nodes n1 models--me--m
-refused 1 "no hub cache of any node has models--me--m@main.*home$a/hub has it, which is yours alone" $a fmove stage --nodes all hf:me/m
-refused 1 'which is yours alone' $a fmove stage --detach hf:me/m
-refused 1 'which is yours alone' $a fmove stage --check content hf:me/m
+refused 1 "no hub cache of any node has models--me--m@main.*your own hub cache has it, for you alone: fmove put -r '.*home$a/hub/models--me--m' NODE:STORE/models--me--m .*layout = " $a fmove stage --nodes all hf:me/m
+refused 1 'for you alone: fmove put -r ' $a fmove stage --detach hf:me/m
+refused 1 'for you alone: fmove put -r ' $a fmove stage --check content hf:me/m
 
 # A store that has it goes first, though the files be the same, and shares nothing with what is here.
 cp -a home$b/hub/models--me--m "$(store 2)/"
