@@ -7,6 +7,11 @@ page_lines() {
 	awk '/^```/ { is_command = $0 == "```sh"; next } is_command' "${FM_SOURCE:-${LAB_TOP:-}}/client/pages/$1"
 }
 
+# page_conf PAGE.md N: the Nth of its blocks of conf.
+page_conf() {
+	awk -v n="$2" '/^```/ { is_it = $0 == "```conf" && ++count == n; next } is_it' "${FM_SOURCE:-${LAB_TOP:-}}/client/pages/$1"
+}
+
 # page_run PAGE.md FUNCTION: FUNCTION NODE COMMAND for each, in this shell; NODE is first, second, third or each. Fails if there is none.
 page_run() {
 	local line count=0
