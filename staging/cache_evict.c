@@ -11,8 +11,9 @@
  * there, so a crash before it loses nothing: a start renames it back. `gone` is synced before the
  * first file goes, so that no power cut brings back half of one as READY.
  *
- * What a lease cannot see: a working directory or an open directory in it, with no file open.
- * Whoever wants to be safe holds it.
+ * Who has a file open the kernel says by a write lease, which is none of a run's. What that cannot
+ * see: a working directory or an open directory in it, with no file open. Whoever wants to be safe
+ * holds it.
  */
 #include <errno.h>
 #include <inttypes.h>
