@@ -166,6 +166,8 @@ const struct fm_option fm_options[] = {
 	{ "staging.user_quota", FM_OPTION_SIZE, AT(staging.user_quota_bytes), 0, 8192 * TIB, "0",
 	  NULL, false,
 	  "How much one user may hold and pin; what would be more is not fetched for him. What "
+	  "is fetched for him just now counts for what he asks for next, and what interrupted "
+	  "fetches of his left goes if that were too much. What "
 	  "several need counts in full for each of them, and 4 KiB for each file and directory. "
 	  "What other nodes hold and pin in his name is counted separately: together with what "
 	  "he has here it may not be more than this, and it leaves what he may have here as it "

@@ -256,24 +256,28 @@ struct fm_cache_plan {
 	uint64_t files; /* and directories: each may take a block beside its bytes */
 	unsigned extents;
 	unsigned cost; /* to fetch a byte of it again, relative to others; at least 1 */
+	uid_t uid; /* for whom it comes */
+	const char *node; /* that says so; NULL: he asked here */
 };
 
 /*
- * -EDQUOT: with this one, of which name, bytes and files count, the user has more than his quota
- * here; is_elsewhere: than what another node may hold and pin for him. Never waits.
+ * -EDQUOT: with this one, and what is fetched for him just now, the user has more than his quota
+ * here; of another node: than what that may hold and pin for him. Its extents and cost do not
+ * count. Never waits.
  */
-int fm_cache_check_quota(struct fm_cache *cache, uid_t uid, bool is_elsewhere,
-			 const struct fm_cache_plan *plan, struct fm_err *err);
+int fm_cache_check_quota(struct fm_cache *cache, const struct fm_cache_plan *plan,
+			 struct fm_err *err);
 
 /*
  * Room for it is set aside, for which others go if need be, and its directory is made; or the
- * partial one that is there is gone on with. Waits for the disk.
+ * partial one that is there is gone on with. If the user had more than his quota with what
+ * interrupted fetches of his left, these go. Waits for the disk.
  *
  * -EUCLEAN: what was not taken at the start is in its place.
  *
  * -EALREADY: a READY dataset has that listing. -EBUSY: it is being fetched. -EBADMSG: a partial one
- * of that listing is of another size: discard it. -ENOSPC: no room, or FM_CACHE_DATASETS_MAX are
- * there and none may go; err names the cache, and what would make room.
+ * of that listing is of another size: discard it. -EDQUOT as above. -ENOSPC: no room, or
+ * FM_CACHE_DATASETS_MAX are there and none may go; err names the cache, and what would make room.
  */
 int fm_cache_fetch(struct fm_cache *cache, const struct fm_cache_plan *plan,
 		   struct fm_cache_fetch **out, struct fm_err *err);

@@ -285,6 +285,14 @@ static int add_entry(struct fm_cache *c, const struct fm_cache_plan *plan,
 			  c->directory);
 }
 
+/* Under the lock. Who goes on with a partial one has it from then on. */
+static void note_asker(struct fm_cache_entry *e, const struct fm_cache_plan *plan)
+{
+	e->has_asker = true;
+	e->asker = plan->uid;
+	(void)snprintf(e->asker_node, sizeof(e->asker_node), "%s", plan->node ? plan->node : "");
+}
+
 /* Under `room`. */
 static int plan_it(struct fm_cache_fetch *f, const struct fm_cache_plan *plan, struct fm_err *err)
 {
@@ -292,6 +300,8 @@ static int plan_it(struct fm_cache_fetch *f, const struct fm_cache_plan *plan, s
 	struct fm_cache *c = f->c;
 	int ret = fm_cache_renew(c, err), found;
 
+	if (ret == 0)
+		ret = fm_cache_charge_fetch(c, plan, err);
 	if (ret < 0)
 		return ret;
 	pthread_mutex_lock(&c->lock);
@@ -305,6 +315,9 @@ static int plan_it(struct fm_cache_fetch *f, const struct fm_cache_plan *plan, s
 		ret = add_entry(c, plan, &f->e, err);
 	if (ret < 0)
 		return ret;
+	pthread_mutex_lock(&c->lock);
+	note_asker(f->e, plan);
+	pthread_mutex_unlock(&c->lock);
 	ret = found ? go_on(f, err) : make_dir(f, err);
 	if (ret == 0)
 		return 0;

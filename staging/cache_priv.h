@@ -56,6 +56,10 @@ struct fm_cache_entry {
 	bool is_going;	 /* nothing brings it back */
 	bool is_measured; /* `written` is right, or kept so by its fetch */
 	bool is_use_new; /* in memory only */
+	/* For whom it comes, if that is known: not after a start. In memory only. */
+	bool has_asker;
+	uid_t asker;
+	char asker_node[FM_CACHE_NODE_MAX + 1]; /* "": he asked here */
 	bool is_list_refused; /* its file system took no list for rules, and that was said */
 	struct fm_list holds;
 };
@@ -143,6 +147,13 @@ bool fm_cache_is_charged(const struct fm_cache_entry *e, uid_t uid, bool is_any)
  */
 int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_t uid,
 			bool is_elsewhere, struct fm_err *err);
+
+/*
+ * Under `room`: whether the quota of the user of that plan has place for it. What interrupted
+ * fetches of his left goes for it.
+ */
+int fm_cache_charge_fetch(struct fm_cache *c, const struct fm_cache_plan *plan,
+			  struct fm_err *err);
 
 /* cache_hold.c */
 int fm_cache_hold_load(struct fm_cache *c, const char *name);

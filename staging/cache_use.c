@@ -207,15 +207,43 @@ static uint64_t plus(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
+/* Which of what comes for a user counts beside what he holds and pins. */
+enum coming { NO_COMING, FETCHED, INTERRUPTED_TOO };
+
+/* What is asked of a user's quota. */
+struct charge {
+	uid_t uid;
+	bool is_any; /* what he does from other nodes counts, too */
+	const char *name;
+	uint64_t bytes; /* more */
+	enum coming coming;
+	const struct fm_cache_key *listing; /* of what is asked for: it may come already */
+};
+
+static bool is_coming_for(const struct fm_cache_entry *e, const struct charge *g)
+{
+	return e->place == FM_CACHE_PARTIAL && e->has_asker && e->asker == g->uid &&
+	       (g->is_any || !e->asker_node[0]) &&
+	       memcmp(&e->set.listing, g->listing, sizeof(*g->listing)) != 0;
+}
+
+static bool counts(const struct fm_cache_entry *e, const struct charge *g)
+{
+	if (fm_cache_is_charged(e, g->uid, g->is_any))
+		return true;
+	return g->coming != NO_COMING && (e->is_fetched || g->coming == INTERRUPTED_TOO) &&
+	       is_coming_for(e, g);
+}
+
 /* What the cache charges for them, so that many small files are not free. */
-static uint64_t charged(struct fm_cache *c, uid_t uid, bool is_any)
+static uint64_t charged(struct fm_cache *c, const struct charge *g)
 {
 	uint64_t sum = 0;
 
 	fm_list_each (at, next, &c->entries) {
 		const struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
 
-		if (fm_cache_is_charged(e, uid, is_any))
+		if (counts(e, g))
 			sum = plus(sum, fm_cache_room_of(&e->set));
 	}
 	return sum;
@@ -226,25 +254,29 @@ uint64_t fm_cache_charged(struct fm_cache *c, uid_t uid)
 	uint64_t sum;
 
 	pthread_mutex_lock(&c->lock);
-	sum = charged(c, uid, true);
+	sum = charged(c, &(struct charge){.uid = uid, .is_any = true});
 	pthread_mutex_unlock(&c->lock);
 	return sum;
 }
 
 /* Under the lock. */
-static int check_quota(struct fm_cache *c, uid_t uid, bool is_any, const char *name, uint64_t bytes,
-		       struct fm_err *err)
+static int check_quota(struct fm_cache *c, const struct charge *g, struct fm_err *err)
 {
-	uint64_t has = charged(c, uid, is_any), quota = c->o.user_quota;
+	struct charge held = *g;
+	uint64_t has = charged(c, g), quota = c->o.user_quota;
+	bool is_coming;
 
-	if (quota == 0 || (has <= quota && bytes <= quota - has))
+	if (quota == 0 || (has <= quota && g->bytes <= quota - has))
 		return 0;
+	held.coming = NO_COMING;
+	is_coming = charged(c, &held) < has;
 	return fm_err_set(err, -EDQUOT,
-			  "cache %.200s: you hold and pin %" PRIu64 " MiB, %s has %" PRIu64
-			  " MiB, and "
-			  "staging.user_quota is %" PRIu64
-			  " MiB: unpin something, or end a job that holds something",
-			  c->directory, has >> 20, name, bytes >> 20, quota >> 20);
+			  "cache %.200s: you %s %" PRIu64 " MiB, %s has %" PRIu64 " MiB, and "
+			  "staging.user_quota is %" PRIu64 " MiB: unpin something, %s",
+			  c->directory, is_coming ? "hold, pin and fetch" : "hold and pin",
+			  has >> 20, g->name, g->bytes >> 20, quota >> 20,
+			  is_coming ? "end a job that holds something, or cancel what is fetched"
+				    : "or end a job that holds something");
 }
 
 /* Whether another node holds or pins it for him. */
@@ -273,22 +305,76 @@ int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_
 
 	if (is_elsewhere ? is_charged_far(e, uid) : is_counted || uid == 0)
 		return 0;
-	return check_quota(c, uid, is_elsewhere, e->set.name,
-			   is_counted ? 0 : fm_cache_room_of(&e->set), err);
+	return check_quota(c,
+			   &(struct charge){.uid = uid,
+					    .is_any = is_elsewhere,
+					    .name = e->set.name,
+					    .bytes = is_counted ? 0 : fm_cache_room_of(&e->set)},
+			   err);
 }
 
-int fm_cache_check_quota(struct fm_cache *c, uid_t uid, bool is_elsewhere,
-			 const struct fm_cache_plan *plan, struct fm_err *err)
+static struct charge charge_of(const struct fm_cache_plan *plan, enum coming coming)
 {
 	uint64_t files = plan->files > UINT64_MAX / FM_CACHE_BLOCK ? UINT64_MAX
 								   : plan->files * FM_CACHE_BLOCK;
+
+	return (struct charge){.uid = plan->uid,
+			       .is_any = plan->node,
+			       .name = plan->name,
+			       .bytes = plus(plan->bytes, files),
+			       .coming = coming,
+			       .listing = &plan->listing};
+}
+
+static bool has_quota(const struct fm_cache_plan *plan)
+{
+	return plan->uid != 0 || plan->node;
+}
+
+int fm_cache_check_quota(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err)
+{
+	const struct charge g = charge_of(plan, FETCHED);
 	int ret;
 
-	if (uid == 0 && !is_elsewhere)
+	if (!has_quota(plan))
 		return 0;
 	pthread_mutex_lock(&c->lock);
-	ret = check_quota(c, uid, is_elsewhere, plan->name, plus(plan->bytes, files), err);
+	ret = check_quota(c, &g, err);
 	pthread_mutex_unlock(&c->lock);
+	return ret;
+}
+
+/* Of what interrupted fetches of his left, the one whose id is next after that; 0: none. */
+static uint64_t next_interrupted(struct fm_cache *c, const struct charge *g, uint64_t after)
+{
+	uint64_t id = 0;
+
+	fm_list_each (at, next, &c->entries) {
+		const struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+
+		if (!e->is_fetched && is_coming_for(e, g) && e->set.id > after &&
+		    (id == 0 || e->set.id < id))
+			id = e->set.id;
+	}
+	return id;
+}
+
+int fm_cache_charge_fetch(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err)
+{
+	const struct charge g = charge_of(plan, INTERRUPTED_TOO);
+	uint64_t id = 0;
+	int ret = 0;
+
+	while (has_quota(plan)) {
+		fm_err_clear(err);
+		pthread_mutex_lock(&c->lock);
+		ret = check_quota(c, &g, err);
+		id = ret < 0 ? next_interrupted(c, &g, id) : 0;
+		pthread_mutex_unlock(&c->lock);
+		if (id == 0)
+			break;
+		(void)fm_cache_evict(c, id); /* one that cannot go is passed over */
+	}
 	return ret;
 }
 

@@ -730,6 +730,8 @@ static void prepare(struct fm_work *work)
 		.files = r->totals.entries,
 		.extents = r->totals.extents ? r->totals.extents : 1,
 		.cost = 1,
+		.uid = r->uid,
+		.node = r->peer[0] ? r->peer : NULL,
 	};
 	int ret = fm_cache_fetch(r->runs->cache, &plan, &r->fetch, &r->err);
 

@@ -813,13 +813,14 @@ static void use_named(struct fm_stage_ask *a, const struct fm_err *why)
 static void fetch_here(struct fm_stage_ask *a, const struct fm_stage_plan *plan)
 {
 	const struct fm_cache_plan charge = { .name = a->name, .bytes = a->totals.bytes,
-					      .files = a->totals.entries };
+					      .files = a->totals.entries, .listing = *plan->key,
+					      .uid = a->uid, .node = plan->peer };
 	struct fm_err err;
 	int ret;
 
 	a->waiter.ended = run_ended;
 	/* What he may not hold would come for nothing, and in the place of others'. */
-	ret = fm_cache_check_quota(a->s->cache, a->uid, a->is_invited, &charge, &err);
+	ret = fm_cache_check_quota(a->s->cache, &charge, &err);
 	if (ret == 0)
 		ret = fm_stage_run_join(&a->s->runs, plan, &a->waiter, &a->run, &err);
 	if (ret == 0 && !a->together && strcmp(a->job, fm_stage_run_job(a->run)) != 0)

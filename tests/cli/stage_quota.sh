@@ -1,6 +1,7 @@
 #!/bin/bash
 # Goal:   what a user may not hold is not fetched for him: neither here nor on the nodes that he names, nor does anything go for it.
-# Method: a small quota; a user who has some of it asks for more than the rest, by himself, detached, and on several nodes. Root has none.
+# Method: a small quota; a user who has some of it asks for more than the rest, by himself, detached, and on several nodes; and
+#         when a fetch of his has failed. Root has none.
 . "$(dirname "$0")/lib.sh"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "20MiB"; grace = "0s"; user_quota = "10MiB"; peers = [ "*" ]; };'
 up 2
@@ -32,4 +33,17 @@ for i in 1 2; do
 done
 use 1
 ok fmove stage n2:s/large -- true
+
+# What comes for him is no more than his quota either: what a fetch that failed left goes for what he asks for next.
+mkdir "$(store 2)/set4"
+random 7000000 "$(store 2)/set4/f"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+sed -i 's|size = "20MiB"|size = "90MiB"|' "$dir/c/n1/fmove.conf"	# where nothing goes for room
+FMOVE_FAULT=stage.manifest_copy:1 start_again n1
+reachable 2
+as_nobody fmove stage n2:s/set4 >out 2>err && bad "its manifest was to fail: $(cat out)"
+fmove datasets | grep -q '^partial .* set4 ' || bad "nothing is left of what failed: $(cat err; fmove datasets)"
+# What he waits for already is not another one.
+as_nobody fmove stage --detach n2:s/set3 >out 2>err && as_nobody fmove stage n2:s/set3 >out 2>err || bad "the next one: $(cat err)"
+fmove datasets | grep ' set4 ' && bad "what failed stays"
 exit

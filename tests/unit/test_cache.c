@@ -1171,7 +1171,8 @@ static void test_quota_and_nodes(void)
 {
 	struct scene s;
 	const struct fm_cache_holder here = {.uid = 1000}, far = {.uid = 1001, .node = "n1"};
-	struct fm_cache_plan left = {.name = "c", .bytes = 5 * MIB - 8 * 4096, .files = 4};
+	struct fm_cache_plan left = {
+		.name = "c", .bytes = 5 * MIB - 8 * 4096, .files = 4, .uid = 1001};
 	uint64_t a, b, hold;
 
 	scene_new(&s, "/dev/shm");
@@ -1185,17 +1186,74 @@ static void test_quota_and_nodes(void)
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &here, &hold, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, a, &far, &hold, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1001, &s.err), 0);
-	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 1001, false, &left, &s.err), 0);
-	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 1001, true, &left, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, &left, &s.err), 0);
+	left.node = "n1";
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, &left, &s.err), -EDQUOT);
+	left.node = NULL;
 	left.files++;
-	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 1001, false, &left, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, &left, &s.err), -EDQUOT);
 	left.files = UINT64_MAX / 2;
-	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 1001, false, &left, &s.err), -EDQUOT);
-	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 0, false, &left, &s.err), 0);
-	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, 0, true, &left, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, &left, &s.err), -EDQUOT);
+	left.uid = 0;
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, &left, &s.err), 0);
+	left.node = "n1";
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, &left, &s.err), -EDQUOT);
 	/* What he has here counts there. */
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1002, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n1", 1002, &s.err), -EDQUOT);
+	scene_end(&s);
+}
+
+static struct fm_cache_plan plan_of(unsigned n, uint64_t bytes, uid_t uid, const char *node)
+{
+	struct fm_cache_plan plan = scene_plan(n, bytes);
+
+	plan.uid = uid;
+	plan.node = node;
+	return plan;
+}
+
+/*
+ * Goal: a user has no more room set aside at once than his quota: neither by fetches nor by what he
+ * gives up.
+ */
+static void test_quota_and_fetches(void)
+{
+	struct scene s;
+	const struct fm_cache_plan first = plan_of(1, 20 * MIB, 1000, NULL),
+				   second = plan_of(2, 10 * MIB, 1000, NULL),
+				   far = plan_of(3, 10 * MIB, 1000, "n1"),
+				   others = plan_of(4, 20 * MIB, 1001, "n1"),
+				   here = plan_of(5, 10 * MIB, 1001, NULL);
+	struct fm_cache_fetch *f, *g, *h;
+	uint64_t left;
+
+	scene_new(&s, "/dev/shm");
+	s.o.user_quota = 25 * MIB;
+	scene_open(&s);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &first, &f, &s.err), 0);
+	left = fm_cache_fetch_id(f);
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, &first, &s.err), 0); /* it is that one */
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, &far, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, &second, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &second, &g, &s.err), -EDQUOT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "you hold, pin and fetch 20 MiB, set2 has 10"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "or cancel what is fetched"));
+	/* What a node has fetched in the name of a user takes nothing from him here. */
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &others, &g, &s.err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &here, &h, &s.err), 0);
+	fm_cache_fetch_close(h);
+	fm_cache_fetch_close(g);
+	/* What he gave up goes for what he asks for next, and for nothing else. */
+	fm_cache_fetch_close(f);
+	CU_ASSERT_EQUAL(fm_cache_check_quota(s.c, &second, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, left), FM_CACHE_PLANNED);
+	fm_err_clear(&s.err);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &second, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(s.err.code, 0);
+	CU_ASSERT_EQUAL(scene_state(&s, left), FM_CACHE_ABSENT);
+	CU_ASSERT_NOT_EQUAL(fm_cache_find_listing(s.c, &others.listing), 0);
+	fm_cache_fetch_close(f);
 	scene_end(&s);
 }
 
@@ -2105,6 +2163,7 @@ static const struct fm_test tests[] = {
 	{"what a node pins for a user only it and he himself take away", test_pins_of_a_node},
 	{"by name a pin is found from where it was asked for", test_find_pinned},
 	{"what a node says of a user takes nothing from him here", test_quota_and_nodes},
+	{"what is fetched for a user counts, and what he gives up goes", test_quota_and_fetches},
 	{"what nodes pin leaves room for others, and for this one", test_bytes_of_a_node},
 	{"pins of a node have a limit, and leave this node's alone", test_number_of_a_node},
 	{"a clock that is set lets nothing look old", test_clock},
