@@ -34,6 +34,7 @@ struct fm_cache;
 struct fm_cache_fetch;
 
 #define FM_CACHE_DATASETS_MAX	4096
+#define FM_CACHE_ROOT_DATASETS	64 /* of these for root alone */
 #define FM_CACHE_HOLDS_MAX	4096
 #define FM_CACHE_USER_HOLDS_MAX 1024 /* of one user; for other nodes as many, less those here */
 #define FM_CACHE_ROOT_HOLDS	256  /* for root alone */
@@ -276,7 +277,8 @@ int fm_cache_check_quota(struct fm_cache *cache, const struct fm_cache_plan *pla
  * -EUCLEAN: what was not taken at the start is in its place.
  *
  * -EALREADY: a READY dataset has that listing. -EBUSY: it is being fetched. -EBADMSG: a partial one
- * of that listing is of another size: discard it. -EDQUOT as above. -ENOSPC: no room, or
+ * of that listing is of another size: discard it. -EDQUOT as above, or so many came for him, or for
+ * that node, and cannot go yet that too few places were left for others. -ENOSPC: no room, or
  * FM_CACHE_DATASETS_MAX are there and none may go; err names the cache, and what would make room.
  */
 int fm_cache_fetch(struct fm_cache *cache, const struct fm_cache_plan *plan,

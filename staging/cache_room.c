@@ -198,6 +198,11 @@ static struct fm_evict_item item_of(struct fm_cache *c, struct fm_cache_entry *e
 	};
 }
 
+static uint64_t grace_of(const struct fm_cache *c)
+{
+	return c->o.grace_ns ? c->o.grace_ns + GRACE_MORE_NS : 0;
+}
+
 /* Lists all datasets for eviction. The caller frees the list with fm_budget_free(). */
 static int list_items(struct fm_cache *c, struct fm_evict_item **out, size_t *count,
 		      uint64_t *grace_ns)
@@ -206,7 +211,7 @@ static int list_items(struct fm_cache *c, struct fm_evict_item **out, size_t *co
 
 	pthread_mutex_lock(&c->lock);
 	*count = 0;
-	*grace_ns = c->o.grace_ns ? c->o.grace_ns + GRACE_MORE_NS : 0;
+	*grace_ns = grace_of(c);
 	items = fm_cache_alloc((c->count + 1) * sizeof(*items));
 	if (items)
 		fm_list_each (at, next, &c->entries)
@@ -393,14 +398,14 @@ int fm_cache_make_room(struct fm_cache *c, uint64_t bytes, struct fm_err *err)
 
 /* ---- a place ---- */
 
-static bool has_place(struct fm_cache *c)
+static unsigned count_of(struct fm_cache *c)
 {
-	bool has;
+	unsigned count;
 
 	pthread_mutex_lock(&c->lock);
-	has = c->count < FM_CACHE_DATASETS_MAX;
+	count = c->count;
 	pthread_mutex_unlock(&c->lock);
-	return has;
+	return count;
 }
 
 static int no_place(struct fm_cache *c, const char *name, struct fm_err *err)
@@ -416,23 +421,84 @@ static int no_place(struct fm_cache *c, const char *name, struct fm_err *err)
 			  c->directory, name, FM_CACHE_DATASETS_MAX, helps);
 }
 
-int fm_cache_place_make(struct fm_cache *c, const char *name, struct fm_err *err)
+/*
+ * A node counts as one, whichever user it names: it says who they are. What was here at a start
+ * came for nobody who is known.
+ */
+static bool is_for(const struct fm_cache_entry *e, const struct fm_cache_plan *plan)
+{
+	if (!e->has_asker || strcmp(e->asker_node, plan->node ? plan->node : "") != 0)
+		return false;
+	return plan->node || e->asker == plan->uid;
+}
+
+/* How many datasets cannot go yet, and how many of these came for who asks now. */
+static uint64_t count_stuck(struct fm_cache *c, const struct fm_cache_plan *plan, uint64_t *his)
+{
+	uint64_t stuck = 0;
+
+	*his = 0;
+	pthread_mutex_lock(&c->lock);
+	fm_list_each (at, next, &c->entries) {
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+		struct fm_evict_item item = item_of(c, e);
+
+		if (fm_evict_reason(&item, grace_of(c)) == FM_EVICT_MAY)
+			continue;
+		stuck++;
+		*his += is_for(e, plan);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return stuck;
+}
+
+/*
+ * The rule of base/share.h, for what cannot go yet: one has at most seven times the places that he
+ * leaves. What may go is in nobody's way.
+ */
+static int check_share(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err)
+{
+	bool is_root = plan->uid == 0 && !plan->node;
+	uint64_t most = FM_CACHE_DATASETS_MAX - (is_root ? 0 : FM_CACHE_ROOT_DATASETS), his;
+	uint64_t left = more_than(most, count_stuck(c, plan, &his));
+
+	if (left > 0 && (is_root || his == 0 || his + 1 <= 7 * (left - 1)))
+		return 0;
+	if (left == 0)
+		return no_place(c, plan->name, err);
+	return fm_err_set(err, -EDQUOT,
+			  "cache %.100s has no place for %.60s: %" PRIu64 " of the %d datasets "
+			  "that may be here came for %s and cannot go yet, and the rest is for "
+			  "others: unstage some, or wait for staging.grace",
+			  c->directory, plan->name, his, FM_CACHE_DATASETS_MAX,
+			  plan->node ? "users of that node" : "you");
+}
+
+static int evict_for_place(struct fm_cache *c, const char *name, struct fm_err *err)
 {
 	struct fm_evict_item *items;
 	uint64_t grace_ns;
 	size_t count;
-	int ret;
+	int ret = list_items(c, &items, &count, &grace_ns);
 
-	if (has_place(c))
-		return 0;
-	ret = list_items(c, &items, &count, &grace_ns);
 	if (ret < 0)
 		return fm_err_set(err, ret, "no memory to look for a place for %s", name);
 	count = fm_evict_order(items, count, grace_ns);
-	for (size_t i = 0; i < count && !has_place(c); i++)
+	for (size_t i = 0; i < count && count_of(c) >= FM_CACHE_DATASETS_MAX; i++)
 		(void)fm_cache_evict(c, items[i].id); /* one that cannot go is passed over */
 	fm_budget_free(items);
-	return has_place(c) ? 0 : no_place(c, name, err);
+	return count_of(c) < FM_CACHE_DATASETS_MAX ? 0 : no_place(c, name, err);
+}
+
+int fm_cache_place_make(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err)
+{
+	unsigned count = count_of(c);
+	/* Of half of them nobody can have more than his share. */
+	int ret = count < FM_CACHE_DATASETS_MAX / 2 ? 0 : check_share(c, plan, err);
+
+	if (ret < 0 || count < FM_CACHE_DATASETS_MAX)
+		return ret;
+	return evict_for_place(c, plan->name, err);
 }
 
 bool fm_cache_has_made_room(struct fm_cache *c, int code)

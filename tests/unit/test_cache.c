@@ -568,10 +568,19 @@ static void test_promise_of_many_files(void)
 
 /* ---- places ---- */
 
-/* A dataset of a few bytes of its own, of which nothing came; or the error. */
-static int plan_small(struct scene *s, unsigned n)
+static struct fm_cache_plan plan_of(unsigned n, uint64_t bytes, uid_t uid, const char *node)
 {
-	struct fm_cache_plan plan = scene_plan(n, 10);
+	struct fm_cache_plan plan = scene_plan(n, bytes);
+
+	plan.uid = uid;
+	plan.node = node;
+	return plan;
+}
+
+/* A dataset of a few bytes of its own, of which nothing came; or the error. */
+static int plan_small(struct scene *s, unsigned n, uid_t uid, const char *node)
+{
+	struct fm_cache_plan plan = plan_of(n, 10, uid, node);
 	struct fm_cache_fetch *f;
 	int ret;
 
@@ -582,12 +591,55 @@ static int plan_small(struct scene *s, unsigned n)
 	return ret;
 }
 
-/* Goal: when as many are there as there may be, one more comes as soon as one of them may go. */
-static void test_as_many_as_there_may_be(void)
+/* How many small ones he gets until he is refused, from *n on. */
+static unsigned fill_places(struct scene *s, unsigned *n, uid_t uid, const char *node)
+{
+	unsigned got = 0;
+	int ret;
+
+	while ((ret = plan_small(s, ++*n, uid, node)) == 0)
+		got++;
+	CU_ASSERT_EQUAL(ret, -EDQUOT);
+	return got;
+}
+
+/*
+ * Whatever one stages, others find a place: he has at most seven times of what he leaves, and 64
+ * are root's. A node is one, whichever users it names.
+ */
+static void share_places(struct scene *s, unsigned *n)
+{
+	CU_ASSERT_EQUAL(fill_places(s, n, 1000, NULL), 3527); /* leaves 504 of 4032 - 1 */
+	CU_ASSERT_PTR_NOT_NULL(strstr(s->err.text, "3527 of the 4096 datasets that may be here "
+						   "came for you and cannot go yet"));
+	CU_ASSERT_EQUAL(fill_places(s, n, 1001, NULL), 441); /* leaves 63 */
+	CU_ASSERT_EQUAL(plan_small(s, ++*n, 1000, "n1"), 0);
+	CU_ASSERT_EQUAL(fill_places(s, n, 1001, "n1"), 54); /* with that one 55: leaves 8 */
+	CU_ASSERT_PTR_NOT_NULL(strstr(s->err.text, "came for users of that node"));
+}
+
+/* When as many are there as there may be, one more comes as soon as one of them may go. */
+static void fill_up(struct scene *s, unsigned *n, uint64_t idle)
+{
+	struct fm_cache_sums sums;
+
+	for (fm_cache_sums(s->c, &sums); sums.datasets < FM_CACHE_DATASETS_MAX; sums.datasets++)
+		CU_ASSERT_EQUAL(plan_small(s, ++*n, 0, NULL), 0);
+	CU_ASSERT_EQUAL(scene_state(s, idle), FM_CACHE_READY);
+	CU_ASSERT_EQUAL(plan_small(s, ++*n, 0, NULL), 0);
+	CU_ASSERT_EQUAL(scene_state(s, idle), FM_CACHE_ABSENT);
+	CU_ASSERT_EQUAL(plan_small(s, *n + 1, 0, NULL), -ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s->err.text, "4096 datasets are there, which is the most; "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s->err.text, "unpin (0 MiB in 1 pinned), wait for "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(s->err.text, "unstage (64 MiB in 4095)"));
+	CU_ASSERT_EQUAL(plan_small(s, *n, 0, NULL), 0); /* it is there */
+}
+
+static void test_places(void)
 {
 	struct scene s;
 	uint64_t pinned, idle;
-	unsigned n;
+	unsigned n = 2;
 
 	scene_new(&s, "/dev/shm");
 	scene_open(&s);
@@ -595,16 +647,11 @@ static void test_as_many_as_there_may_be(void)
 	idle = scene_stage(&s, 2, 2 * FILE_LEN);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, pinned, 1000, &s.err), 0);
 	scene_pass(&s, 2 * HOUR);
-	for (n = 3; n <= FM_CACHE_DATASETS_MAX; n++)
-		CU_ASSERT_EQUAL_FATAL(plan_small(&s, n), 0);
-	CU_ASSERT_EQUAL(scene_state(&s, idle), FM_CACHE_READY);
-	CU_ASSERT_EQUAL(plan_small(&s, n), 0);
-	CU_ASSERT_EQUAL(scene_state(&s, idle), FM_CACHE_ABSENT);
-	CU_ASSERT_EQUAL(plan_small(&s, n + 1), -ENOSPC);
-	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "4096 datasets are there, which is the most; "));
-	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "unpin (0 MiB in 1 pinned), wait for "));
-	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "unstage (64 MiB in 4095)"));
-	CU_ASSERT_EQUAL(plan_small(&s, n), 0); /* it is there */
+	share_places(&s, &n);
+	fill_up(&s, &n, idle);
+	/* What may go is in nobody's way. */
+	scene_pass(&s, 2 * HOUR);
+	CU_ASSERT_EQUAL(plan_small(&s, ++n, 1000, NULL), 0);
 	CU_ASSERT_EQUAL(scene_state(&s, pinned), FM_CACHE_READY);
 	scene_end(&s);
 }
@@ -1202,15 +1249,6 @@ static void test_quota_and_nodes(void)
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1002, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, a, "n1", 1002, &s.err), -EDQUOT);
 	scene_end(&s);
-}
-
-static struct fm_cache_plan plan_of(unsigned n, uint64_t bytes, uid_t uid, const char *node)
-{
-	struct fm_cache_plan plan = scene_plan(n, bytes);
-
-	plan.uid = uid;
-	plan.node = node;
-	return plan;
 }
 
 /*
@@ -2142,7 +2180,7 @@ static const struct fm_test tests[] = {
 	{"for what is too large nothing goes", test_too_large},
 	{"the room of an interrupted fetch is wanted back, after the grace", test_abandoned},
 	{"upkeep takes it first, and not just after a start", test_abandoned_and_upkeep},
-	{"as many as there may be: for one more another one goes", test_as_many_as_there_may_be},
+	{"places: each leaves some, and one that may go goes for one more", test_places},
 	{"what others write is taken into account", test_foreign_writer},
 	{"a full disk keeps nobody from what is there, or from unpinning", test_full_disk},
 	{"what a fetch has written is promised no more, and what is missing is", test_promise},
