@@ -416,9 +416,9 @@ static int no_place(struct fm_cache *c, const char *name, struct fm_err *err)
 	if (count_staying(c, &s) == 0)
 		say_what_helps(&s, NULL, helps, sizeof(helps));
 	return fm_err_set(err, -ENOSPC,
-			  "cache %.100s has no place for %.60s: %d datasets are there, which is "
-			  "the most%s",
-			  c->directory, name, FM_CACHE_DATASETS_MAX, helps);
+			  "cache %.100s has no place for %.60s: %u datasets are there, %d may be, "
+			  "and none can go for it%s",
+			  c->directory, name, count_of(c), FM_CACHE_DATASETS_MAX, helps);
 }
 
 /*
