@@ -190,19 +190,31 @@ int fm_call_write_back(int fd, uint64_t offset, uint64_t len, unsigned flags)
 }
 
 /*
- * A lease for writing is given only where nobody else has the file open. Whoever opens it before
- * the lease is given back waits, and the kernel sends us a signal: SIGIO would end us, SIGURG is
- * ignored unless somebody handles it.
+ * Asks for a lease. Whoever opens the file, in a way that the lease excludes, before it is given
+ * back waits, and the kernel sends us a signal: SIGIO would end us, SIGURG is ignored unless
+ * somebody handles it.
  */
-int fm_call_is_open_elsewhere(int fd)
+static int is_refused_lease(int fd, int lease)
 {
 	int ret = fm_call(fcntl(fd, F_SETSIG, SIGURG));
 
 	if (ret == 0)
-		ret = fm_call(fcntl(fd, F_SETLEASE, F_WRLCK));
+		ret = fm_call(fcntl(fd, F_SETLEASE, lease));
 	if (ret == 0)
 		ret = fm_call(fcntl(fd, F_SETLEASE, F_UNLCK));
 	return ret == -EAGAIN || ret == -EBUSY ? 1 : ret;
+}
+
+/* A lease for writing is given only where nobody else has the file open. */
+int fm_call_is_open_elsewhere(int fd)
+{
+	return is_refused_lease(fd, F_WRLCK);
+}
+
+/* One for reading is given where nobody writes. */
+int fm_call_is_open_to_write(int fd)
+{
+	return is_refused_lease(fd, F_RDLCK);
 }
 
 int64_t fm_call_read_all(int fd, void *buf, size_t len, uint64_t offset)

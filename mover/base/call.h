@@ -81,6 +81,12 @@ int fm_call_write_back(int fd, uint64_t offset, uint64_t len, unsigned flags);
  */
 int fm_call_is_open_elsewhere(int fd);
 
+/*
+ * Whether somebody has the file, which is open here for reading alone, open or mapped for writing:
+ * the same otherwise, but who opens it for reading in this moment does not wait.
+ */
+int fm_call_is_open_to_write(int fd);
+
 /* How many bytes there were, len at most: fewer only at the end of the file. */
 int64_t fm_call_read_all(int fd, void *buf, size_t len, uint64_t offset);
 int fm_call_write_all(int fd, const void *buf, size_t len, uint64_t offset);

@@ -150,6 +150,7 @@ struct fm_sink {
 	struct fm_deferred carried;	/* what only the old version had */
 	bool has_carried;
 	bool has_unnoted;		/* files of that are missing there: they were too many */
+	bool has_unasked;		/* whether a file that was copied is written to */
 
 	struct fm_manifest manifest;
 	bool has_manifest;

@@ -6,7 +6,9 @@
  * so that memory does not grow with their number); when nothing is made in it any more it gets
  * mode, owner, times and attributes of the old one. Linking is refused: for another user's file
  * (fs.protected_hardlinks), one with too many links, by some file systems. A regular file is cloned
- * or copied then, a symbolic link made anew; other files cannot be kept.
+ * or copied then, a symbolic link made anew; other files cannot be kept. Who has the file open
+ * writes on into the version that is replaced, which goes: where that can be told the file cannot
+ * be kept either; where it cannot, the user hears of it.
  *
  * Files are noted too, with the inode that they have in the new version: who saves a file writes
  * another one and renames it, and what was saved between here and the exchange is another file
@@ -22,6 +24,7 @@
 
 #include "mover/base/fault.h"
 #include "mover/base/show.h"
+#include "mover/journal/written.h"
 #include "mover/tree/sink_merge.h"
 #include "mover/tree/tsys.h"
 
@@ -245,24 +248,43 @@ static int copy_content(const struct fm_sink *s, int from, int to)
 	return ret == 0 ? fm_tsys_truncate(to, size) : ret;
 }
 
-static int fill_copy(struct fm_merge *w, const struct fm_merge_at *p, int from, int to)
+/* 1: it was written to meanwhile. */
+static int copy_all(struct fm_sink *s, int from, int to)
 {
-	struct fm_sink *s = w->call->s;
-	struct stat st;
-	int ret = fm_tsys_fstat(from, &st), close_ret;
+	struct stat st, now;
+	int ret = fm_look_before_read(from, UINT64_MAX, &st);
 
+	if (ret == -ESTALE)
+		return 1;
 	if (ret == 0 && !S_ISREG(st.st_mode))
 		ret = -ESTALE;
-	if (ret == 0)
-		ret = fm_tsys_clone(to, from);
-	if (ret < 0 && ret != -ESTALE)
+	if (ret == 0 && fm_tsys_clone(to, from) < 0)
 		ret = copy_content(s, from, to);
 	if (ret == 0)
-		ret = copy_attrs(s, from, to, &st, false);
-	close_ret = fm_tsys_close(to);
+		ret = fm_tsys_fstat(from, &now);
+	if (ret == 0 && fm_is_written(from, &st, &now))
+		return 1;
+	return ret == 0 ? copy_attrs(s, from, to, &st, false) : ret;
+}
+
+static int fill_copy(struct fm_merge *w, const struct fm_merge_at *p, int from, int to)
+{
+	int ret = copy_all(w->call->s, from, to), close_ret = fm_tsys_close(to);
+
 	if (ret == 0)
 		ret = close_ret;
+	if (ret > 0)
+		return refuse(w, p, FM_FOREIGN_WRITTEN);
 	return ret < 0 ? fm_merge_fail(w, ret, "copy into the new version", p) : 0;
+}
+
+/* Who writes to the file writes into the version that goes. 1: somebody has it open for that. */
+static int is_in_use(struct fm_sink *s, int from)
+{
+	int ret = fm_tsys_is_open_to_write(from);
+
+	s->has_unasked |= ret < 0;
+	return ret > 0;
 }
 
 /* A regular file that may not be linked. */
@@ -275,6 +297,10 @@ static int copy_file(struct fm_merge *w, const struct fm_merge_at *p)
 		return refuse(w, p, FM_FOREIGN_FILE);
 	if (from < 0)
 		return from == -ENOENT ? 0 : fm_merge_fail(w, from, "read", p);
+	if (is_in_use(w->call->s, from)) {
+		close(from);
+		return refuse(w, p, FM_FOREIGN_WRITTEN);
+	}
 	to = fm_tsys_open(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (to < 0) {
 		close(from);

@@ -47,6 +47,7 @@ struct fm_merge_at {
 #define FM_FOREIGN_FILE "it is another user's, and may be neither linked nor read"
 #define FM_FOREIGN_LINK "it is another user's, and may not be linked"
 #define FM_FOREIGN_SPECIAL "it is a special file, and may not be linked"
+#define FM_FOREIGN_WRITTEN "it may not be linked, and somebody writes to it just now"
 #define FM_FOREIGN_DIR "it is another user's directory, which only root can make anew for him"
 
 void fm_foreign_begin(struct fm_sink_foreign *f);

@@ -466,6 +466,9 @@ static void clear_up(struct place *p, bool is_durable)
 				"for a moment nothing was there");
 	if (p->placed != PLACED_FREE && fm_sink_keeps_old(s))
 		merge_late(p, is_durable);
+	if (s->has_unasked)
+		fm_sink_note(s, "files that may not be linked were copied: who has one open writes "
+				"on into the version that was replaced");
 	if (p->placed != PLACED_FREE)
 		put_old_away(p);
 }

@@ -127,6 +127,11 @@ int fm_tsys_clone(int to, int from)
 	return FM_FAULT("tree.clone") ? -EOPNOTSUPP : fm_call(ioctl(to, FICLONE, from));
 }
 
+int fm_tsys_is_open_to_write(int fd)
+{
+	return FM_FAULT("tree.lease") ? -EINVAL : fm_call_is_open_to_write(fd);
+}
+
 int fm_tsys_chmod(int fd, mode_t mode)
 {
 	return FM_FAULT("tree.chmod") ? -EIO : fm_call(fchmod(fd, mode));

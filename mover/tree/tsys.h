@@ -45,6 +45,7 @@ int fm_tsys_truncate(int fd, uint64_t len);
 int fm_tsys_allocate(int fd, uint64_t len);
 int fm_tsys_free_bytes(int fd, uint64_t *out);	/* UINT64_MAX: no limit, or it does not tell */
 int fm_tsys_clone(int to, int from);		/* FICLONE */
+int fm_tsys_is_open_to_write(int fd);		/* fm_call_is_open_to_write() */
 int fm_tsys_chmod(int fd, mode_t mode);
 int fm_tsys_chown(int fd, uid_t uid, gid_t gid);
 int fm_tsys_set_mtime(int fd, int64_t mtime_ns);

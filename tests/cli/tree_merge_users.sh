@@ -44,6 +44,8 @@ looks theirs/t >looks.before
 ok as_nobody fmove get -r --update n2:s/src theirs/t
 [ "$(cat theirs/t/readable)" = readable ] && [ "$(stat -c %Y theirs/t/readable)" = 1500000000 ] && [ "$(cat theirs/t/f)" = 1 ] ||
 	bad "a file that may be read was not copied: $(ls -l theirs/t)"
+# Nobody may ask who has it open but its owner.
+[[ $(<out)$(<err) == *'may not be linked were copied'* ]] || [ "$(cat /proc/sys/fs/protected_hardlinks)" = 0 ] || bad "a copy is not told: $(cat out err)"
 echo 3 >"$(store 2)/src/g"
 echo secret >theirs/t/secret && chmod 600 theirs/t/secret
 looks theirs/t >looks.before

@@ -156,11 +156,17 @@ static void test_open_elsewhere(void)
 	begin();
 	mine = fm_call_open_below(dir, "a", O_RDONLY, 0, 0);
 	CU_ASSERT_EQUAL(fm_call_is_open_elsewhere(mine), 1);	/* by fd */
+	CU_ASSERT_EQUAL(fm_call_is_open_to_write(mine), 1);
 	CU_ASSERT_EQUAL(close(fd), 0);
 	CU_ASSERT_EQUAL(fm_call_is_open_elsewhere(mine), 0);
 	other = fm_call_open_below(dir, "a", O_RDONLY | O_NONBLOCK, 0, 0);
 	CU_ASSERT_TRUE(other >= 0);	/* the lease was given back */
 	CU_ASSERT_EQUAL(fm_call_is_open_elsewhere(mine), 1);
+	CU_ASSERT_EQUAL(fm_call_is_open_to_write(mine), 0);	/* it is read */
+	CU_ASSERT_EQUAL(close(other), 0);
+	other = fm_call_open_below(dir, "a", O_WRONLY | O_NONBLOCK, 0, 0);
+	CU_ASSERT_TRUE(other >= 0);
+	CU_ASSERT_EQUAL(fm_call_is_open_to_write(mine), 1);
 	CU_ASSERT_EQUAL(close(other), 0);
 	CU_ASSERT_EQUAL(fm_call_is_open_elsewhere(dir), -EINVAL);
 	fd = mine;

@@ -8,6 +8,7 @@
  * Method: fail the n-th fault point, n = 1, 2, 3 ... until a transfer ends without the fault: then
  * every point was tried.
  */
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "mover/base/fault.h"
@@ -513,6 +514,132 @@ static void test_long_target(void)
 	scene_end();
 }
 
+/* ---- a file that only the old version has may not be linked ---- */
+
+static const char *unlinkable;		/* a name */
+
+int linkat(int from_dir, const char *from, int dir_fd, const char *name, int flags)
+{
+	if (unlinkable && strcmp(from, unlinkable) == 0) {
+		errno = EMLINK;
+		return -1;
+	}
+	return (int)syscall(SYS_linkat, from_dir, from, dir_fd, name, flags);
+}
+
+static void begin_copying(void)
+{
+	struct fm_tree_sink_opts opts = options();
+
+	opts.is_update = true;
+	put_version(options(), 1);
+	write_file("tree/his", 5, 3000, 0640, A_TIME + 5);
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_file("new", 8, 60);
+	OK(apply());
+}
+
+static void copying_is_refused(void)
+{
+	CU_ASSERT_EQUAL_FATAL(finish(), -EPERM);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "tree/his\" is only there, and cannot be kept: it "
+						"may not be linked, and somebody writes to it"));
+	t->ops->discard(t);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(!is_there("tree/new") && is_there("tree/his"));
+}
+
+static void write_to_his(void *ctx, const char *point)
+{
+	int fd = strcmp(point, ctx) == 0 ? open(at("tree/his"), O_WRONLY) : -1;
+
+	if (fd < 0)
+		return;
+	CU_ASSERT_EQUAL(pwrite(fd, "more", 4, 0), 4);
+	close(fd);
+}
+
+/*
+ * Goal: who has it open writes on into the version that goes: it is refused while he does, readers
+ *       are not in the way, and where nobody can tell that is said. So is who writes while it is
+ *       copied.
+ */
+static void test_copied_in_use(void)
+{
+	static const char *const points[] = {"tree.clone", "tree.read"};
+	int fd;
+
+	unlinkable = "his";
+	scene_begin(IN_MEMORY);
+	begin_copying();
+	fd = open(at("tree/his"), O_WRONLY);
+	copying_is_refused();
+	close(fd);
+	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		scene_end();
+		scene_begin(IN_MEMORY);
+		begin_copying();
+		fm_fault_watch(write_to_his, (void *)points[i]);
+		copying_is_refused();
+		fm_fault_watch(NULL, NULL);
+	}
+	for (int is_told = 0; is_told <= 1; is_told++) {
+		scene_end();
+		scene_begin(IN_MEMORY);
+		begin_copying();
+		fd = open(at("tree/his"), O_RDONLY);
+		fm_fault_arm(is_told ? NULL : "tree.lease", is_told ? 0 : 1);
+		OK(finish());
+		CU_ASSERT_EQUAL(fm_fault_fired(), !is_told);
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL(t->note != NULL, !is_told);
+		CU_ASSERT_TRUE(is_told || strstr(t->note, "may not be linked were copied"));
+		t->ops->close(t);
+		close(fd);
+		CU_ASSERT_TRUE(has_content("tree/his", 5, 3000) &&
+			       has_stat("tree/his", 0640, A_TIME + 5));
+	}
+	scene_end();
+	unlinkable = NULL;
+}
+
+/*
+ * Goal:   whatever fails in a copy, what has the name afterwards is as the file was.
+ * Method: fail each look at a file; an update that ends without an error has it as it was.
+ */
+static void test_copying_fails(void)
+{
+	static const char *const points[] = {"tree.stat", "written.fstat", "written.sync"};
+	unsigned n;
+
+	unlinkable = "his";
+	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		bool has_fired = true;
+
+		for (n = 1; has_fired && n < POINTS_MAX; n++) {
+			int ret;
+
+			scene_begin(IN_MEMORY);
+			begin_copying();
+			fm_fault_arm(points[i], n);
+			ret = finish();
+			has_fired = fm_fault_fired();
+			fm_fault_arm(NULL, 0);
+			/* what a copy is to be is not known without a look */
+			CU_ASSERT_TRUE(i == 0 || (ret < 0) == has_fired);
+			if (ret < 0)
+				t->ops->discard(t);
+			t->ops->close(t);
+			CU_ASSERT_TRUE(has_content("tree/his", 5, 3000) &&
+				       has_stat("tree/his", 0640, A_TIME + 5));
+			scene_end();
+		}
+		CU_ASSERT_TRUE(n > 2);	/* the point was reached */
+	}
+	unlinkable = NULL;
+}
+
 enum saved { SAVED_COMES, SAVED_CANNOT_COME, SAVED_IS_UNKNOWN, SAVED_COUNT };
 
 /* As editors do: another file gets the name. */
@@ -912,6 +1039,8 @@ static const struct fm_test tests[] = {
 	{"nothing is published after a failed sync", test_broken_sync},
 	{"an update that changes nothing syncs what is there", test_same_is_synced},
 	{"what appears in the version that is replaced is not lost", test_late},
+	{"what may not be linked is not copied while somebody writes to it", test_copied_in_use},
+	{"a copy that fails leaves the file as it was", test_copying_fails},
 	{"what is saved while a version gets its name is there, not what was before", test_saved},
 	{"the version that was replaced is not taken for a partial tree", test_replaced_and_died},
 	{"what has no room to be kept goes, and that is said", test_replaced_on_full_disk},
