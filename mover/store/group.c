@@ -524,15 +524,14 @@ static int place_of(const char *path, size_t len, const struct fm_group_dir *g,
  * Tries whether the first len bytes of a member's path are those of its group. 1: no group was
  * begun there.
  */
-static int enter_at(struct fm_store_dir *sd, const char *path, size_t len,
-		    const struct fm_who *who, const uint8_t *id, struct fm_group_dir *g,
-		    struct fm_group_use **out, struct fm_err *err)
+static int enter_at(struct fm_store_dir *sd, const struct fm_group_member *m, size_t len,
+		    struct fm_group_dir *g, struct fm_group_use **out, struct fm_err *err)
 {
 	struct fm_path_parent parent;
 	char group[FM_PATH_LEN_MAX + 1];
 	int ret;
 
-	memcpy(group, path, len);
+	memcpy(group, m->path, len);
 	group[len] = '\0';
 	ret = fm_path_open_parent(sd->root, group, NULL, &parent, err);
 	if (ret < 0)
@@ -543,18 +542,20 @@ static int enter_at(struct fm_store_dir *sd, const char *path, size_t len,
 		goto close_parent;
 	}
 	/* Before it is looked at: from here on nobody commits it. */
-	ret = fm_group_hold(&g->key, path, len, out, err);
+	ret = fm_group_hold(&g->key, m->path, len, out, err);
 	if (ret < 0)
 		goto close_group;
 	ret = read_group(&parent, group, g, err);
 	if (ret == 0)
-		ret = check_owner(g, group, who, id, err);
+		ret = check_owner(g, group, m->who, m->id, err);
 	if (ret == 0)
 		ret = check_going(g, group, err);
 	if (ret == 0)
 		ret = fm_group_dir_check_lost(g, group, err);
 	if (ret == 0)
 		ret = watch_found(sd, g, err);
+	if (ret == 0 && sd->store.is_durable && !m->is_synced)
+		ret = fm_group_dir_note_unsynced(g, err);
 	if (ret < 0)
 		fm_group_let_go(*out);
 close_group:
@@ -578,10 +579,10 @@ static int no_group_above(const char *path, struct fm_err *err)
  * Looks for the group at each directory of the path, the innermost first. Where none is the
  * caller's, the innermost one that there is says why.
  */
-static int enter(struct fm_store_dir *sd, const char *path, const struct fm_who *who,
-		 const uint8_t *id, struct fm_group_dir *g, char *place, struct fm_group_use **out,
-		 struct fm_err *err)
+static int enter(struct fm_store_dir *sd, const struct fm_group_member *m, struct fm_group_dir *g,
+		 char *place, struct fm_group_use **out, struct fm_err *err)
 {
+	const char *path = m->path;
 	size_t len = strlen(path);
 	struct fm_err why;
 	int ret, first = 0;
@@ -591,7 +592,7 @@ static int enter(struct fm_store_dir *sd, const char *path, const struct fm_who 
 			len--;
 		if (len == 0)
 			break;
-		ret = enter_at(sd, path, --len, who, id, g, out, &why);
+		ret = enter_at(sd, m, --len, g, out, &why);
 		if (ret == 0) {
 			ret = place_of(path, len, g, place, err);
 			if (ret < 0)
@@ -606,12 +607,12 @@ static int enter(struct fm_store_dir *sd, const char *path, const struct fm_who 
 	return first < 0 ? first : no_group_above(path, err);
 }
 
-int fm_group_enter(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
-		   const uint8_t id[static FM_GROUP_ID_LEN], char place[static FM_PATH_LEN_MAX + 1],
-		   struct fm_group_use **out, struct fm_err *err)
+int fm_group_enter(struct fm_store_dir *dir, const struct fm_group_member *member,
+		   char place[static FM_PATH_LEN_MAX + 1], struct fm_group_use **out,
+		   struct fm_err *err)
 {
 	struct fm_group_dir *g = fm_sys_alloc(sizeof(*g));
-	int ret = g ? enter(dir, path, who, id, g, place, out, err)
+	int ret = g ? enter(dir, member, g, place, out, err)
 		    : fm_err_sys(err, -ENOMEM, "allocate the group");
 
 	free(g);

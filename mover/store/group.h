@@ -18,6 +18,7 @@
  * since the first answer may have been lost. The ID, or the user, is another: -EPERM. No group, one
  * that is over or was committed: -ENOENT (to discard the latter: -EEXIST). Members still come:
  * -EBUSY. Some are missing: -ENODATA. A sync of the members failed: -EIO, for ever (group_watch.h).
+ * The same where members came without a sync, and the machine was started anew since.
  *
  * Worker threads. The paths are checked, and the caller may write to the store.
  */
@@ -38,13 +39,22 @@ struct fm_store_dir;
 int fm_group_do(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
 		const struct fm_group_ask *ask, struct fm_err *err);
 
+/* A member that comes. Lent for the call. */
+struct fm_group_member {
+	const char *path;
+	const struct fm_who *who;
+	const uint8_t *id;		/* FM_GROUP_ID_LEN bytes */
+	/* it gets its name only when it is on the disk; else that is written down of the group */
+	bool is_synced;
+};
+
 /*
  * A member comes: where it goes, below the store. *out keeps the group from being committed, until
  * fm_group_let_go().
  */
-int fm_group_enter(struct fm_store_dir *dir, const char *path, const struct fm_who *who,
-		   const uint8_t id[static FM_GROUP_ID_LEN], char place[static FM_PATH_LEN_MAX + 1],
-		   struct fm_group_use **out, struct fm_err *err);
+int fm_group_enter(struct fm_store_dir *dir, const struct fm_group_member *member,
+		   char place[static FM_PATH_LEN_MAX + 1], struct fm_group_use **out,
+		   struct fm_err *err);
 
 /*
  * In what failed, names the member, and what is below it, as it was named, and not by the place

@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include "mover/base/env.h"
+#include "mover/base/call.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "mover/base/show.h"
+#include "mover/journal/host.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/tree/stash.h"
@@ -66,6 +68,32 @@ int fm_group_dir_open(int parent, const char *name, struct fm_group_dir *out)
 	return 0;
 }
 
+enum unsynced {
+	UNSYNCED_NOTHING,	/* or it was not written down, so it did not get its name */
+	UNSYNCED_NOW,
+	UNSYNCED_BEFORE,	/* an earlier start of this machine, or another machine */
+};
+
+/* Whether members came without a sync, and when; or an error. */
+static int look_for_unsynced(int dir)
+{
+	uint8_t boot[FM_JOURNAL_ID_LEN];
+	struct fm_journal_host here;
+	int fd = fm_tsys_open(dir, FM_GROUP_UNSYNCED, O_RDONLY | O_NONBLOCK, 0), ret;
+	int64_t len;
+
+	if (fd < 0)
+		return fd == -ENOENT ? UNSYNCED_NOTHING : fd;
+	len = fm_call_read_all(fd, boot, sizeof(boot), 0);
+	close(fd);
+	if (len < (int64_t)sizeof(boot))
+		return len < 0 ? (int)len : UNSYNCED_NOTHING;
+	ret = fm_journal_host_here(&here);
+	if (ret < 0)
+		return ret;
+	return fm_journal_host_is_same(boot, here.boot) ? UNSYNCED_NOW : UNSYNCED_BEFORE;
+}
+
 int fm_group_dir_read(struct fm_group_dir *g, struct fm_err *err)
 {
 	struct stat st;
@@ -83,7 +111,38 @@ int fm_group_dir_read(struct fm_group_dir *g, struct fm_err *err)
 	if (ret < 0 && ret != -ENOENT)
 		return fm_err_sys(err, ret, "look whether a sync of the group failed");
 	g->is_lost = ret == 0;
+	ret = look_for_unsynced(g->fd);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "look whether members of the group were synced");
+	g->is_stale = ret == UNSYNCED_BEFORE;
 	return 0;
+}
+
+static int write_boot(int fd, const struct fm_journal_host *here)
+{
+	int ret = fm_tsys_write_all(fd, here->boot, sizeof(here->boot), 0);
+
+	return ret < 0 ? ret : fm_sys_fsync(fd);
+}
+
+int fm_group_dir_note_unsynced(const struct fm_group_dir *g, struct fm_err *err)
+{
+	struct fm_journal_host here;
+	int ret = look_for_unsynced(g->fd), fd;
+
+	if (ret == UNSYNCED_NOW)
+		return 0;
+	if (ret >= 0)
+		ret = fm_journal_host_here(&here);
+	if (ret == 0) {
+		fd = fm_tsys_open(g->fd, FM_GROUP_UNSYNCED, O_WRONLY | O_CREAT, 0600);
+		ret = fd < 0 ? fd : write_boot(fd, &here);
+		if (fd >= 0)
+			(void)close(fd);	/* it was synced */
+	}
+	if (ret == 0)
+		ret = fm_tsys_fsync(g->fd);
+	return ret < 0 ? fm_err_sys(err, ret, "write down that a member comes without a sync") : 0;
 }
 
 void fm_group_dir_lose(struct fm_group_dir *g, const char *path, int why)
@@ -107,13 +166,16 @@ int fm_group_dir_check_lost(const struct fm_group_dir *g, const char *path, stru
 {
 	struct fm_path_shown shown;
 
-	if (!g->is_lost)
+	if (!g->is_lost && !g->is_stale)
 		return 0;
 	return fm_err_set(err, -EIO,
-			  "\"%s\": its members could not be synced, and which of them are on the "
-			  "disk cannot be known any more: discard the group (fmove group discard), "
-			  "and put them again in another one",
-			  fm_path_show(path, &shown));
+			  "\"%s\": %s, and which of them are on the disk cannot be known any more: "
+			  "discard the group (fmove group discard), and put them again in another "
+			  "one",
+			  fm_path_show(path, &shown),
+			  g->is_lost ? "its members could not be synced"
+				     : "members came without a sync (--durability memory) before "
+				       "this machine was started anew");
 }
 
 void fm_group_dir_close(struct fm_group_dir *g)

@@ -13,6 +13,7 @@
 #define FM_GROUP_NAME_LEN 29		/* ".fmove.<16 hex>.group", without the NUL */
 #define FM_GROUP_MEMBERS "members"
 #define FM_GROUP_LOST ".fmove.lost"	/* a sync of the members failed */
+#define FM_GROUP_UNSYNCED ".fmove.unsynced"	/* some came without one, since that boot */
 
 struct fm_group_dir {
 	int fd;
@@ -21,6 +22,7 @@ struct fm_group_dir {
 	struct fm_group_record record;
 	bool is_open;			/* the members have not got their place yet ... */
 	bool is_lost;			/* ... and never will: see fm_group_dir_lose() */
+	bool is_stale;			/* the same: see fm_group_dir_note_unsynced() */
 };
 
 struct fm_err;
@@ -49,6 +51,13 @@ void fm_group_dir_close(struct fm_group_dir *g);
  * crash if the disk takes the note of that.
  */
 void fm_group_dir_lose(struct fm_group_dir *g, const char *path, int why);
+
+/*
+ * A member comes that gets its name before it is on the disk. Once the machine has been started
+ * anew its name may be there, and its bytes are not: nobody commits the group then. Waits for the
+ * disk, once for each group.
+ */
+int fm_group_dir_note_unsynced(const struct fm_group_dir *g, struct fm_err *err);
 
 /* 0, or -EIO, and err says what to do. */
 int fm_group_dir_check_lost(const struct fm_group_dir *g, const char *path, struct fm_err *err);

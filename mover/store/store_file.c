@@ -249,8 +249,9 @@ static int create_member(struct fm_store_dir *dir, const char *path, const struc
 			 const struct fm_create *how, struct fm_file **out, struct fm_err *err)
 {
 	char place[FM_PATH_LEN_MAX + 1];
+	const struct fm_group_member comes = {path, who, how->group, how->is_synced};
 	struct fm_group_use *member;
-	int ret = fm_group_enter(dir, path, who, how->group, place, &member, err);
+	int ret = fm_group_enter(dir, &comes, place, &member, err);
 
 	if (ret < 0)
 		return ret;
@@ -315,8 +316,10 @@ static int create_tree_member(struct fm_store_dir *dir, const char *path, const 
 			      struct fm_err *err)
 {
 	char place[FM_PATH_LEN_MAX + 1];
+	const struct fm_group_member comes = {path, who, how->group,
+					      how->is_durable || how->is_dry};
 	struct fm_group_use *member;
-	int ret = fm_group_enter(dir, path, who, how->group, place, &member, err);
+	int ret = fm_group_enter(dir, &comes, place, &member, err);
 
 	if (ret < 0)
 		return ret;

@@ -70,6 +70,20 @@ ok fmove put -q --group "$id" a n2:s/2/b
 ok fmove group commit --latest last "$id" n2:s/2
 leads "$(store 2)" 2
 
+# ---- its machine starts anew, and a member had come without a sync: its name may be there, and its bytes are not
+
+begun n2:s/5
+note=("$(store 2)"/.fmove.*.group/.fmove.unsynced)
+[ ! -e "${note[0]}" ] || bad "a member that is on the disk is noted as one that may not be"
+ok fmove put -q --durability memory --group "$id" a n2:s/5/b
+note=("$(store 2)"/.fmove.*.group/.fmove.unsynced)
+[ -s "${note[0]}" ] || bad "nothing says that a member came without a sync"
+printf 'another boot id.' >"${note[0]}"
+no 1 'discard the group' fmove group commit --latest last "$id" n2:s/5
+leads "$(store 2)" 2
+no 1 'discard the group' fmove put --group "$id" a n2:s/5/c
+ok fmove group discard "$id" n2:s/5
+
 # ---- it stops answering
 
 begun n2:hung/1
