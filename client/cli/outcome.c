@@ -94,7 +94,8 @@ static void json_result(struct fm_json_writer *w, const struct fm_outcome *one)
 		json_tree(w, one);
 	} else {
 		(void)snprintf(text, sizeof(text), "%08" PRIx32, r->crc32c);	/* fits */
-		fm_jw_text(w, "crc32c", text);
+		if (r->has_crc32c)
+			fm_jw_text(w, "crc32c", text);
 		(void)snprintf(text, sizeof(text), "%04o", r->mode & 0777u);	/* fits */
 		fm_jw_text(w, "mode", text);
 		fm_jw_i64(w, "mtime_ns", r->mtime_ns);
@@ -349,13 +350,15 @@ static void say_file(const struct fm_outcome *one)
 {
 	const struct fmove_result *r = &one->result;
 	char count[FM_SHOW_MAX], rate[FM_SHOW_MAX], transport[FM_OUTCOME_TRANSPORT_MAX],
-		resumed[40];
+		resumed[40], crc[40] = "";
 
 	show_resumed(r, resumed, sizeof(resumed));
-	fm_say("%s -> %s: %s bytes in %.2f s, %s, %s%s, CRC32C %08" PRIx32 "%s, %s", one->source,
-	       one->target, fm_show_count(r->bytes, count), r->seconds,
-	       fm_show_rate(1e9 * r->gb_per_s, rate), fm_outcome_transport(r, transport), resumed,
-	       r->crc32c, r->is_checked ? "" : " (not checked)",
+	if (r->has_crc32c)
+		(void)snprintf(crc, sizeof(crc), "CRC32C %08" PRIx32 "%s, ", r->crc32c,
+			       r->is_checked ? "" : " (not checked)");	/* fits */
+	fm_say("%s -> %s: %s bytes in %.2f s, %s, %s%s, %s%s", one->source, one->target,
+	       fm_show_count(r->bytes, count), r->seconds, fm_show_rate(1e9 * r->gb_per_s, rate),
+	       fm_outcome_transport(r, transport), resumed, crc,
 	       r->is_durable ? "durable" : "not durable");
 }
 

@@ -103,6 +103,7 @@ void fm_lib_result_read(const struct fm_json *done, struct fmove_result *r)
 	fm_lib_text(done, "why", r->why, sizeof(r->why));
 	fm_lib_text(done, "note", r->note, sizeof(r->note));
 	fm_lib_text(done, "crc32c", crc, sizeof(crc));
+	r->has_crc32c = crc[0] != '\0' && !r->is_tree;
 	r->crc32c = (uint32_t)strtoul(crc, NULL, 16);
 	r->mode = fm_lib_mode(done);
 	r->connections = (unsigned)connections;
@@ -337,7 +338,7 @@ static bool was_moved(struct fmove *c, const struct move *m, const struct fmove_
 					.resumed_bytes = far.size};
 	result->mode = far.mode;
 	result->mtime_ns = far.mtime_ns;
-	result->is_checked = true;
+	/* which the refusal of a durable put has made sure of; nobody compared the bytes */
 	result->is_durable = opts->durability == FMOVE_DISK;
 	(void)snprintf(result->note, sizeof(result->note),
 		       "an earlier try, of which no answer came, had got it there");

@@ -224,7 +224,8 @@ static void result_add(struct fm_json_writer *w, const struct fm_job_result *r)
 	fm_jw_text(w, "encryption", encryption_of(r));
 	fm_jw_text(w, "why", r->why);
 	fm_jw_u64(w, "connections", r->conns);
-	fm_jw_text(w, "crc32c", crc);
+	if (!r->was_there)
+		fm_jw_text(w, "crc32c", crc);
 	fm_jw_bool(w, "durable", r->is_durable);
 	fm_jw_bool(w, "checked", r->is_checked);
 	fm_jw_u64(w, "resent_bytes", r->bytes_resent);

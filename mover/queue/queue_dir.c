@@ -179,6 +179,8 @@ static void save_done(struct fm_work *work)
 	else if (j->save_ret < 0)
 		fm_log_job(&j->queue->lines, fm_loop_now(j->queue->c.loop), FM_LOG_WARN, j->id,
 			   "%s; the next start does not know of it", j->save_err.text);
+	if (j->is_noting && !j->is_saving)
+		fm_queue_noted(j);
 }
 
 static char *encode(const struct fm_queue_job *j)
@@ -277,7 +279,7 @@ static void revive(struct fm_queue_job *j)
 	struct fm_queue *q = j->queue;
 
 	j->is_accepted = j->is_told = true;
-	j->has_gone_far = true;
+	j->has_gone_far = j->is_sent;
 	if (!fm_queue_has_ended(j))
 		j->state = j->o.end == FM_QUEUE_STORE ? FM_QUEUE_QUEUED : FM_QUEUE_PAUSED;
 	if (j->state == FM_QUEUE_PAUSED && j->o.is_attended && !j->is_abandoned) {

@@ -50,6 +50,7 @@ static const struct field result_fields[] = {
 	{ "crc32c", FIELD_U32, RESULT(crc), 0, NULL },
 	{ "durable", FIELD_BOOL, RESULT(is_durable), 0, NULL },
 	{ "checked", FIELD_BOOL, RESULT(is_checked), 0, NULL },
+	{ "was_there", FIELD_BOOL, RESULT(was_there), 0, NULL },
 	{ "kind", FIELD_CHOICE, RESULT(kind), 0, fm_words_kind },
 	{ "rdma_bytes", FIELD_U64, RESULT(kind_bytes[FM_KIND_RDMA]), 0, NULL },
 	{ "tcp_bytes", FIELD_U64, RESULT(kind_bytes[FM_KIND_TCP]), 0, NULL },
@@ -291,6 +292,7 @@ int fm_queue_encode(const struct fm_queue_job *j, char *buf, size_t cap)
 	fm_jw_i64(&w, "ended_ms", j->ended_ms);
 	fm_jw_u64(&w, "tries", j->tries);
 	fm_jw_bool(&w, "abandoned", j->is_abandoned);
+	fm_jw_bool(&w, "sent", j->is_sent);
 	fields_write(&w, opts_fields, &j->o);
 	write_ends(&w, &j->o);
 	if (j->noted.at_ns) {
@@ -449,6 +451,7 @@ static int rest_read(struct fm_queue_job *j, const struct fm_json *json, struct 
 	j->tries = (unsigned)tries;
 	/* false if it is missing */
 	(void)fm_json_bool(fm_json_get(json, "abandoned"), &j->is_abandoned);
+	(void)fm_json_bool(fm_json_get(json, "sent"), &j->is_sent);
 	if (deadline_read(j, json, err) < 0)
 		return err->code;
 	return result_read(j, json, err);

@@ -125,6 +125,8 @@ struct fm_queue_job {
 	/* attended: all of it is there, its caller gives it its name */
 	bool is_naming;
 	bool has_gone_far;		/* an earlier try may have given the target its name */
+	bool is_sent;			/* a try went to the engine; written down before ... */
+	bool is_noting;			/* ... which is being done, and the try waits for it */
 	bool is_found;			/* attended: o.fd is the file that has the target's name */
 	struct fm_queue_opts o;		/* its strings are in text */
 	char *text;
@@ -231,6 +233,8 @@ void fm_queue_enqueue(struct fm_queue_job *j);		/* QUEUED from here on */
 void fm_queue_kick(struct fm_queue *q);
 void fm_queue_kick_run(struct fm_task *task);
 void fm_queue_timer_fire(struct fm_timer *timer);
+/* That it is sent is written down, or cannot be. */
+void fm_queue_noted(struct fm_queue_job *j);
 void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state,
 		  const struct fm_job_result *result);
 /* the same without a result */

@@ -10,7 +10,10 @@
  * A failure that may pass: WAITING, and QUEUED again when its time has come. One cannot always tell
  * whether an earlier try gave the target its name (the peer may have died between that and its
  * word). So when a later try is refused because the target exists, both ends are looked at: the
- * same size and time, and it is done.
+ * same size and time, and it is done. Who refuses has what exists on the disk (store/placing.h), so
+ * it is durable; nobody has compared the bytes. That a try went to the engine is written down with
+ * a detached job before it does: what only stood in the queue when the daemon ended has made
+ * nothing.
  *
  * Told to end: at once while no worker and no engine has it, else when they are through.
  */
@@ -542,6 +545,26 @@ void fm_queue_named(struct fm_queue_watch *watch)
 		watch->job->queue->c.needs->named(watch->job->job);
 }
 
+/* Whether a try that the target refuses since it exists may have been begun before. */
+static bool may_find_its_own(const struct fm_queue_job *j)
+{
+	return !j->o.is_tree && !j->o.job.may_replace &&
+	       (j->o.job.is_put || j->o.end == FM_QUEUE_STORE);
+}
+
+/* Notes that the job is sent. true: that is written down first, and fm_queue_noted() follows. */
+static bool is_noted_first(struct fm_queue_job *j)
+{
+	bool is_new = !j->is_sent;
+
+	j->is_sent = true;
+	if (!is_new || !j->o.is_detached || !may_find_its_own(j) || j->queue->dir < 0)
+		return false;
+	j->is_noting = true;
+	fm_queue_save(j);
+	return true;
+}
+
 static void begin(struct fm_queue_job *j)
 {
 	static const unsigned weights[] = { [FM_QUEUE_LOW] = FM_WEIGHT_LOW,
@@ -585,6 +608,8 @@ static void begin(struct fm_queue_job *j)
 		work(t, close_run, refused_done);
 		return;
 	}
+	if (is_noted_first(j))
+		return;
 	if (t->file->holder)
 		o.gone_ctx = t->lingering;
 	t->file = NULL;
@@ -717,6 +742,12 @@ void fm_queue_room_said(struct fm_queue_job *j)
 		work(j->try, close_run, close_done);
 	else
 		begin(j);
+}
+
+void fm_queue_noted(struct fm_queue_job *j)
+{
+	j->is_noting = false;
+	fm_queue_room_said(j);
 }
 
 /*
@@ -948,10 +979,10 @@ static void compared(struct fm_queue_job *j, bool is_ours)
 		r.size = r.data_bytes = r.bytes_resumed = r.attr.size;
 		r.is_durable = j->o.job.durability == FM_DURABILITY_DISK ||
 			       (j->is_found && j->o.job.durability != FM_DURABILITY_MEMORY);
-		r.is_checked = true;
+		r.was_there = true;
 		(void)snprintf(r.note, sizeof(r.note), "an earlier try had got it there");
 	}
-	j->has_gone_far = false;
+	j->has_gone_far = j->is_sent = false;
 	settle(j, &r);
 }
 
@@ -1069,7 +1100,7 @@ static void pause_job(struct fm_queue_job *j)
 	j->o.is_detached = j->is_accepted = j->is_told = true;
 	if (!j->o.is_attended)
 		j->o.retry_ns = FM_RETRY_ALWAYS;
-	j->has_gone_far |= j->tries > 0;
+	j->has_gone_far |= j->is_sent;
 	j->end_code = 0;
 	j->ended_ms = fm_queue_now_ms();
 	fm_queue_keep(j);

@@ -31,6 +31,7 @@
 #include "mover/store/fileio.h"
 #include "mover/store/group.h"
 #include "mover/store/place.h"
+#include "mover/store/placing.h"
 #include "mover/store/resume.h"
 #include "mover/store/seal.h"
 #include "mover/store/room.h"
@@ -60,6 +61,7 @@ struct sink {
 	bool may_replace;
 	struct fm_path_make owner;
 	struct fm_group_use *member;	/* of a group; NULL: of none */
+	struct fm_placing placing;	/* while it is published */
 	uint64_t size;			/* or FM_SIZE_UNKNOWN */
 	/* bytes that the quota counted for what an earlier try left */
 	uint64_t counted;
@@ -239,6 +241,7 @@ static struct fm_place sink_place(struct sink *s, bool is_durable)
 		.journal = s->partial.journal_name[0] ? s->partial.journal_name : NULL,
 		.may_replace = s->may_replace,
 		.sync = sink_sync(s, is_durable),
+		.placing = &s->placing,
 	};
 }
 
@@ -370,9 +373,11 @@ static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_att
 		return sink_fail(s, fm_err_sys(err, ret, "go on after a failed sync"), "write",
 				 err);
 	assert(s->state == SINK_PREPARED);
+	fm_placing_begin(&s->placing, s->io.fd);
 	ret = fm_place(&place, &old_bytes, err);
 	if (ret == 0)
 		ret = follow(s, is_durable, err);
+	fm_placing_end(&s->placing);
 	if (ret < 0)
 		return sink_fail_named(s, ret, err);
 	s->state = SINK_PUBLISHED;
@@ -628,13 +633,27 @@ static int sink_set_up(struct sink *s, const struct fm_create *how, struct fm_er
 	return ret;
 }
 
+/* What has the name already is on the disk, and so is the way to it: -EEXIST, as err says. */
+static int sync_above(struct sink *s, struct fm_err *err)
+{
+	struct fm_err why = { 0 };
+	int ret = fm_path_sync_up(s->dir->root, s->parent.fd, s->path, &why);
+
+	if (ret < 0)
+		*err = why;
+	return ret < 0 ? ret : -EEXIST;
+}
+
 /* Checks the name, opens the partial file, and asks for room. */
 static int sink_open(struct sink *s, const struct fm_create *how, struct fm_err *err)
 {
-	struct fm_place place = sink_place(s, false);
+	struct fm_place place = sink_place(s, how->is_synced);
 	uint64_t old_bytes;
 	int ret = fm_place_check(&place, &old_bytes, err);
 
+	/* Who tried before takes it for his own: see placing.h. */
+	if (ret == -EEXIST && how->is_synced)
+		ret = sync_above(s, err);
 	if (ret < 0)
 		return ret;
 	if (s->file.has_fixed_size && how->size > FM_SIZE_LIMIT)

@@ -10,6 +10,7 @@
  * (NFS):   link and unlink; when replacing, a plain rename. Failure modes:          the name
  * appears or goes between look and rename: look again, a few times. The sync fails: undone. Another
  * file has the partial name, or none has: refused, and nothing is there to go on with (-ESTALE).
+ * The name is taken: that is said when it is there to stay (placing.h).
  */
 #include "mover/store/place.h"
 
@@ -22,6 +23,7 @@
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "mover/store/path.h"
+#include "mover/store/placing.h"
 #include "mover/store/sync.h"
 #include "mover/store/sys.h"
 
@@ -58,7 +60,26 @@ static int place_fail(const struct fm_place *place, int ret, struct fm_err *err)
 			  fm_path_show(place->path, &shown));
 }
 
-int fm_place_check(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err)
+/* Says that something has the name: -EEXIST, once it is there to stay. 0: it is not: look again. */
+static int place_taken(const struct fm_place *place, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	int ret = fm_placing_settle(place->dir, place->name, place->sync != NULL, place->placing);
+
+	if (ret == -ENOENT)
+		return 0;
+	if (ret == -EBUSY)
+		return fm_err_set(err, ret,
+				  "\"%s\": another transfer gives it this name, and waits for the "
+				  "disk; run it again",
+				  fm_path_show(place->path, &shown));
+	if (ret == 0 || ret == -ELOOP)
+		return place_fail(place, -EEXIST, err);
+	return fm_path_fail(err, ret, "bring to the disk what exists as", place->path);
+}
+
+/* fm_place_check(), or 1: look again. */
+static int check_once(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err)
 {
 	struct fm_path_shown shown;
 	struct stat st;
@@ -78,10 +99,21 @@ int fm_place_check(const struct fm_place *place, uint64_t *old_bytes, struct fm_
 				  "\"%s\": is %s, which is never replaced; remove it first%s",
 				  fm_path_show(place->path, &shown), kind_of(&st),
 				  S_ISLNK(st.st_mode) ? LINK_ELSEWHERE : "");
-	if (!place->may_replace)
-		return place_fail(place, -EEXIST, err);
+	if (!place->may_replace) {
+		ret = place_taken(place, err);
+		return ret == 0 ? 1 : ret;
+	}
 	*old_bytes = (uint64_t)st.st_size;
 	return 0;
+}
+
+int fm_place_check(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err)
+{
+	int ret = 1;
+
+	for (int i = 0; i < PLACE_TRIES_MAX && ret > 0; i++)
+		ret = check_once(place, old_bytes, err);
+	return ret > 0 ? place_fail(place, -EBUSY, err) : ret;
 }
 
 static bool is_unsupported(int ret)
@@ -139,8 +171,14 @@ static int place_install(const struct fm_place *place, enum placed *out, uint64_
 			ret = install_over(place, out);
 		else if (ret == -ENOENT)
 			ret = install_new(place, out);
-		if (ret != (is_taken ? -ENOENT : -EEXIST) || !place->may_replace)
+		if (ret != (is_taken ? -ENOENT : -EEXIST))
 			break;
+		if (place->may_replace)
+			continue;
+		ret = place_taken(place, err);
+		if (ret < 0)
+			return ret;
+		ret = -EBUSY;	/* it is taken and free in turn */
 	}
 	return ret < 0 ? place_fail(place, ret, err) : 0;
 }

@@ -257,7 +257,9 @@ struct fm_create {
 	bool is_dense;			/* no holes: room is reserved before the first byte */
 	bool may_replace;		/* asked for (--force); the store may allow it by itself */
 	bool is_resumable;		/* the source can be told from others: begin() follows */
-	bool is_synced;			/* durable: what log() writes down is on the disk first */
+	/* durable: what log() writes down is on the disk first, and so is what has the name
+	 * already, with its name, when that is the reason for -EEXIST */
+	bool is_synced;
 	/* NULL, or the ID of the group of which it becomes a member: group() */
 	const uint8_t *group;
 };

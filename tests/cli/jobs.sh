@@ -207,6 +207,9 @@ ok fmove resume "$id"
 [ "$(field state "$id")" = done ] || bad "what is there is not found: $(fmove jobs)"
 ok fmove wait "$id"
 grep -q 'an earlier try had got it there' err || bad "wait says: $(cat err)"
+grep -q 'CRC32C' err && bad "nobody compared it, and wait says: $(cat err)"
+ok fmove wait --json "$id"
+grep -q '"checked":false' out && ! grep -q crc32c out || bad "nobody compared it, and wait --json says: $(cat out)"
 no_partials
 
 # The daemon is restarted: it goes on by itself.

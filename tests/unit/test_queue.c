@@ -1379,15 +1379,11 @@ static void test_a_job_without_a_noted_deadline_has_all_its_time(void)
 }
 
 /* Nothing was told to the queue: what is on the disk is all there is. */
-static void test_jobs_survive_a_crash(void)
+/* The queue is another one, over what the last had written down when it was killed. */
+static void crash(void)
 {
-	struct caller waiting, running_one;
-	struct fm_queue *crashed;
 	char moved[80], command[256];
 
-	scene_up(1);
-	detached(store_put("run", ALICE), &running_one);
-	detached(store_put("wait", ALICE), &waiting);
 	/* Its lock goes with its process; here another directory with the same files does. */
 	(void)snprintf(moved, sizeof(moved), "%s.2", dir);
 	(void)snprintf(command, sizeof(command), "cp -r %s %s", dir, moved);
@@ -1399,11 +1395,80 @@ static void test_jobs_survive_a_crash(void)
 		abort();
 	started_count = 0;
 	queue_up(1);
-	crashed = q;
 	run();
+}
+
+static void test_jobs_survive_a_crash(void)
+{
+	struct caller waiting, running_one;
+
+	scene_up(1);
+	detached(store_put("run", ALICE), &running_one);
+	detached(store_put("wait", ALICE), &waiting);
+	crash();
 	CU_ASSERT_EQUAL(state_of(running_one.id), FM_QUEUE_RUNNING);
 	CU_ASSERT_EQUAL(state_of(waiting.id), FM_QUEUE_QUEUED);
-	CU_ASSERT_PTR_EQUAL(crashed, q);
+	scene_down();
+}
+
+/* What is there may be of a try that was begun, not of one that only stood in the queue. */
+static void test_only_what_was_sent_is_found_behind_a_crash(void)
+{
+	struct fm_entry entry = { .attr = own_attr };
+	struct fm_request_result r = { .entries = &entry, .count = 1 };
+	struct caller waiting, sent, c;
+
+	scene_up(1);
+	detached(store_put("sent", ALICE), &sent);
+	detached(store_put("wait", ALICE), &waiting);
+	crash();
+	asked.count = 0;
+	end("sent", -EEXIST);
+	CU_ASSERT_TRUE_FATAL(asked.count == 1 && asked.is_far);
+	asked.done(asked.ctx, &r);
+	CU_ASSERT_TRUE_FATAL(asked.count == 2 && !asked.is_far);
+	asked.done(asked.ctx, &r);
+	run();
+	CU_ASSERT_EQUAL(told(sent.id, &c), 0);
+	CU_ASSERT_TRUE(c.result.was_there && !c.result.is_checked);
+	asked.count = 0;
+	end("wait", -EEXIST);
+	CU_ASSERT_EQUAL(asked.count, 0);
+	CU_ASSERT_EQUAL(told(waiting.id, &c), -EEXIST);
+	/* Nobody compared the bytes, which is kept, too. */
+	crash();
+	CU_ASSERT_EQUAL(told(sent.id, &c), 0);
+	CU_ASSERT_TRUE(c.result.was_there && !c.result.is_checked);
+	scene_down();
+}
+
+/* When it is written down that it is sent, which is the second time that it is written down. */
+static void cancel_second(void *ctx, const char *point)
+{
+	static unsigned writes;
+	const struct caller *c = ctx;
+	struct fm_err err;
+
+	if (strcmp(point, "queue.sync") == 0 && ++writes == 2)
+		CU_ASSERT_EQUAL(fm_queue_cancel(q, c->id, ALICE, false, &err), 0);
+}
+
+static void test_one_that_is_about_to_be_sent_can_be_cancelled(void)
+{
+	struct fm_queue_opts o;
+	struct caller c;
+
+	if (fm_test_lacks_faults())
+		return;
+	scene_up(1);
+	o = store_put("a", ALICE);
+	o.is_detached = true;
+	o.retry_ns = FM_RETRY_ALWAYS;
+	fm_fault_watch(cancel_second, &c);
+	submitted(&o, &c);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(c.is_done && c.result.code == -ECANCELED);
+	CU_ASSERT_EQUAL(started_count, 0);
 	scene_down();
 }
 
@@ -2326,6 +2391,10 @@ static const struct fm_test tests[] = {
 	{"an earlier version's job has all its time",
 	 test_a_job_without_a_noted_deadline_has_all_its_time},
 	{"jobs survive a crash", test_jobs_survive_a_crash},
+	{"only what was sent is found behind a crash",
+	 test_only_what_was_sent_is_found_behind_a_crash},
+	{"one that is about to be sent can be cancelled",
+	 test_one_that_is_about_to_be_sent_can_be_cancelled},
 	{"torn and strange files are set aside", test_torn_and_strange_files_are_set_aside},
 	{"a number at the end costs no job", test_a_number_at_the_end_costs_no_job},
 	{"any part of a file does no harm", test_any_part_of_a_file_does_no_harm},

@@ -154,9 +154,11 @@ struct fmove_result {
 	char encryption[16];
 	char why[160];			/* why this transport, at last */
 	unsigned connections;
-	/* of the whole; the same number as other CRC32C tools give */
+	/* of the whole; the same number as other CRC32C tools give; 0 without has_crc32c */
 	uint32_t crc32c;
 	bool is_durable;
+	/* every byte was compared on its way. Not of what an earlier try had got there, whose
+	 * answer was lost (note says so): that is told by its size and time */
 	bool is_checked;
 	uint64_t resent_bytes;
 	unsigned corrupt_chunks;
@@ -197,6 +199,7 @@ struct fmove_result {
 	char note[320];			/* what was not as asked; may be empty */
 	/* of data_bytes: from a buffer (fmove/memory.h) to the wire, or into one, without a copy */
 	uint64_t direct_bytes;
+	bool has_crc32c;		/* crc32c is known */
 };
 
 /*

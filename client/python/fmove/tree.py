@@ -169,6 +169,7 @@ class CResult(Sized):
         ("former_until_ns", c.c_int64),
         ("note", c.c_char * 320),
         ("direct_bytes", c.c_uint64),
+        ("has_crc32c", c.c_bool),
     ]
 
 

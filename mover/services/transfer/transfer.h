@@ -130,7 +130,10 @@ struct fm_job_result {
 	bool is_unmeasured;
 	bool is_partial_kept;		/* failed: what came is kept for the next try */
 	bool is_durable;
-	bool is_checked;		/* false only in measuring mode */
+	bool is_checked;		/* false only in measuring mode, and of what was there */
+	/* An earlier try had got it there, whose word was lost: told by size and time, crc is not
+	 * known. The engine never sets it. */
+	bool was_there;
 	enum fm_kind kind;		/* that carried the data, at last */
 	/* what of them each kind carried: several, if connections came or went */
 	uint64_t kind_bytes[FM_KIND_COUNT];
