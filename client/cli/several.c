@@ -3,7 +3,9 @@
  * several - see several.h.
  *
  * Happy path: a thread for each destination; each is prepared; the last one to be decides: commit;
- * a byte in the pipe wakes all of them; each is done. Failure modes: one fails before that: it
+ * a byte in the pipe wakes all of them; each is done. Each reads the source by itself, so what was
+ * sent to them is compared before: all the same, or it changed meanwhile, and nobody gets it.
+ * Failure modes: one fails before that: it
  * decides, and the others end cancelled, keeping what has come for the next try. A signal: each is
  * cancelled by itself. One fails behind the decision: the others have the file; that is said. No
  * place is free for one of them: all of them give back theirs, and all begin again later. Else two
@@ -31,6 +33,8 @@
 
 #define TARGET_TEXT_MAX (FMOVE_PATH_MAX + 2 * FM_NAME_PART_MAX + 4)
 
+#define SENT_TEXT_MAX 32
+
 struct group;
 
 struct dest {
@@ -38,6 +42,7 @@ struct dest {
 	const struct fm_name *target;
 	char text[TARGET_TEXT_MAX];
 	int fd;				/* a description of its own; -1: none */
+	char sent[SENT_TEXT_MAX];	/* once it is prepared: see fmove_options.prepared_as */
 	pthread_t thread;
 	bool is_started;
 	uint64_t bytes;			/* moved so far */
@@ -62,6 +67,7 @@ struct group {
 	bool is_decided;
 	bool is_commit;
 	struct dest *first;		/* that failed; NULL: none */
+	struct dest *other;		/* to which another version went than to the first one */
 };
 
 /* ---- the decision ---- */
@@ -76,13 +82,26 @@ static void decide(struct group *g, bool is_commit)
 	(void)!write(g->wake[1], "", 1);	/* an empty pipe takes a byte */
 }
 
-static void dest_prepared(void *ctx)
+/* One of the destinations to which another version went than to the first one; NULL: none. */
+static struct dest *find_other(struct group *g)
 {
-	struct group *g = ((struct dest *)ctx)->group;
+	for (unsigned i = 1; i < g->count; i++)
+		if (strcmp(g->dests[i].sent, g->dests[0].sent) != 0)
+			return &g->dests[i];
+	return NULL;
+}
+
+static void dest_prepared(void *ctx, const char *sent)
+{
+	struct dest *d = ctx;
+	struct group *g = d->group;
 
 	pthread_mutex_lock(&g->lock);
-	if (++g->prepared == g->count)
-		decide(g, true);
+	(void)snprintf(d->sent, sizeof(d->sent), "%s", sent);	/* fits */
+	if (++g->prepared == g->count) {
+		g->other = g->is_decided ? NULL : find_other(g);
+		decide(g, !g->other);
+	}
 	pthread_mutex_unlock(&g->lock);
 }
 
@@ -284,6 +303,19 @@ static void group_free(struct group *g)
 	free(g->dests);
 }
 
+/* All were cancelled, and this is why. */
+static void set_other(struct group *g)
+{
+	struct dest *d = g->other;
+
+	g->first = d;
+	d->ret = d->why.code = -ESTALE;
+	(void)snprintf(d->why.text, sizeof(d->why.text),
+		       "the source changed while it was read: this is another version than for "
+		       "%.200s; nobody has it, run it again when nothing writes there",
+		       g->dests[0].text);
+}
+
 static void run_all(struct group *g, const char *src)
 {
 	static char path[PATH_MAX];	/* one group at a time */
@@ -300,7 +332,7 @@ static void run_all(struct group *g, const char *src)
 		d->opts.file = path[0] ? path : NULL;
 		d->opts.is_buffered = !g->own;
 		d->opts.hold_fd = g->wake[0];
-		d->opts.prepared = dest_prepared;
+		d->opts.prepared_as = dest_prepared;
 		d->opts.decide = dest_decide;
 		d->opts.progress = dest_progress;
 		d->opts.ctx = d;
@@ -310,6 +342,8 @@ static void run_all(struct group *g, const char *src)
 	for (unsigned i = 0; i < g->count; i++)
 		if (g->dests[i].is_started)
 			(void)pthread_join(g->dests[i].thread, NULL);	/* it is ours and ends */
+	if (g->other && !fm_is_interrupted())
+		set_other(g);
 	fm_transfer_end(g->t);
 }
 
@@ -321,10 +355,11 @@ static void forget(struct group *g)
 	(void)!read(g->wake[0], &byte, 1);	/* there is one */
 	g->prepared = 0;
 	g->is_decided = g->is_commit = false;
-	g->first = NULL;
+	g->first = g->other = NULL;
 	for (unsigned i = 0; i < g->count; i++) {
 		struct dest *d = &g->dests[i];
 
+		d->sent[0] = '\0';
 		d->bytes = 0;
 		d->result = (struct fmove_result){ .bytes = 0 };
 		d->why = (struct fmove_error){ .code = 0 };

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "mover/base/err.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/words.h"
+#include "mover/tree/tree.h"
 
 #define REQUEST_WAIT_MS 60000 /* longer than the daemon itself waits for a peer */
 /* For the daemon's word that a cancelled transfer ended: longer than it waits for its journal
@@ -288,11 +290,28 @@ static int decide(struct fm_lib_request *req, struct fm_lib_waiting *w, struct f
 	return w->is_prepared ? commit_send(req, w->id, NULL, err) : 0;
 }
 
+/* Tells with it what was sent, which of a tree that we read is known here. */
+static void tell_prepared(const struct fm_lib_waiting *w, const struct fm_json *event)
+{
+	struct fm_tree_count count;
+	char sent[32];
+
+	if (w->source) {
+		w->source->ops->count(w->source, &count);
+		(void)snprintf(sent, sizeof(sent), "%016" PRIx64, count.seen);	/* fits */
+	} else {
+		fm_lib_text(event, "sent", sent, sizeof(sent));
+	}
+	w->opts->prepared_as(w->opts->ctx, sent);
+}
+
 static int event_prepared(struct fm_lib_request *req, struct fm_lib_waiting *w,
-			  struct fmove_error *err)
+			  const struct fm_json *event, struct fmove_error *err)
 {
 	w->is_prepared = true;
-	if (w->opts->prepared)
+	if (w->opts->prepared_as)
+		tell_prepared(w, event);
+	else if (w->opts->prepared)
 		w->opts->prepared(w->opts->ctx);
 	return w->is_decided && !w->is_cancelled ? commit_send(req, w->id, NULL, err) : 0;
 }
@@ -485,7 +504,7 @@ static int event_between(struct fm_lib_request *req, struct fm_lib_waiting *w, c
 	else if (strcmp(name, "prepared") == 0 && w->opts && w->opts->is_attended)
 		return event_complete(req, w, event, err);
 	else if (strcmp(name, "prepared") == 0 && w->opts && w->opts->hold_fd > 0)
-		return event_prepared(req, w, err);
+		return event_prepared(req, w, event, err);
 	return 0;
 }
 

@@ -79,6 +79,7 @@ struct fm_lib_waiting {
 	bool is_decided;		       /* what becomes of it */
 	uint64_t bytes;			       /* how far the last progress said it was */
 	const struct fmove_tree_options *tree; /* a transfer of one; NULL: none */
+	struct fm_tree *source;		       /* what is put of it, if we read it; else NULL */
 	/* Events between the first and the last, if the request is no transfer. */
 	void (*between)(void *ctx, const char *event, const struct fm_json *json);
 	/* The last one, if it is an error: what it says besides. May be NULL. */

@@ -233,8 +233,10 @@ int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *
 {
 	struct fm_lib_parcel with = {
 		.fds = t->fds, .count = t->fds_count, .passed = t->passed, .ctx = t->ctx};
-	struct fm_lib_waiting waiting = {
-		.opts = t->opts, .is_cancellable = true, .tree = t->tree};
+	struct fm_lib_waiting waiting = {.opts = t->opts,
+					 .is_cancellable = true,
+					 .tree = t->tree,
+					 .source = t->source};
 	struct fm_lib_request req;
 	struct fm_json *done;
 	int ret;

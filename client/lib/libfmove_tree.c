@@ -185,7 +185,9 @@ static int put_tree_once(struct fmove *c, int dir_fd, struct fm_lib_tree *t,
 
 	if (open_source(dir_fd, t->tree, t, &tree, &why) < 0)
 		return fail_as(err, &why);
+	t->source = tree;
 	ret = serve(c, t, tree, result, &end, err);
+	t->source = NULL;
 	result->leaving_links = atomic_load(&tree->leaving_links);
 	tree->ops->close(tree);
 	return ret;
@@ -225,6 +227,7 @@ static void dry_init(struct dry *d, const struct fm_lib_tree *t)
 	d->opts.again = NULL;
 	d->opts.accepted = NULL;
 	d->opts.prepared = NULL;
+	d->opts.prepared_as = NULL;
 	d->opts.hold_fd = 0;
 	d->opts.progress_ms = 0;
 	d->tree = *t->tree;

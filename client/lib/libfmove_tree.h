@@ -34,6 +34,7 @@ struct fm_lib_tree {
 	void (*passed)(void *ctx);		/* they were */
 	void *ctx;
 	struct fm_lib_turns turns;
+	struct fm_tree *source;			/* put: while it is asked for */
 	/* an earlier try may have published it, and its answer was lost */
 	bool is_again;
 };

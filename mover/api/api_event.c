@@ -251,13 +251,18 @@ int fm_api_event_job(char *buf, size_t cap, uint64_t id, const struct fm_job_res
 	return fm_api_event_end(&w);
 }
 
-int fm_api_event_prepared(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r)
+int fm_api_event_prepared(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r,
+			  uint64_t sent)
 {
 	struct fm_json_writer w;
+	char text[32];
 
 	fm_api_event_begin(&w, buf, cap, id, "prepared");
 	if (r)
 		result_add(&w, r);
+	(void)snprintf(text, sizeof(text), "%016" PRIx64, sent);	/* always fits */
+	if (sent)
+		fm_jw_text(&w, "sent", text);
 	return fm_api_event_end(&w);
 }
 

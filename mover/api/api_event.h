@@ -67,7 +67,8 @@ int fm_api_event_one_job(char *buf, size_t cap, uint64_t id, struct fm_queue *qu
 
 /* A put that is held is there but for its name (r: NULL); or what came of an attended get, which
  * its client names. */
-int fm_api_event_prepared(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r);
+int fm_api_event_prepared(char *buf, size_t cap, uint64_t id, const struct fm_job_result *r,
+			  uint64_t sent);
 
 /* Of a verification: how far it is, something it found (path: terminated), its end. */
 int fm_api_event_verifying(char *buf, size_t cap, uint64_t id, const struct fm_verify_count *c);

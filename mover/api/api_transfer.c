@@ -101,12 +101,14 @@ static void task_ended(struct fm_queue_watch *watch, const struct fm_job_result 
 	fm_api_task_free(t);
 }
 
-static void task_prepared(struct fm_queue_watch *watch, const struct fm_job_result *result)
+static void task_prepared(struct fm_queue_watch *watch, const struct fm_job_result *result,
+			  uint64_t sent)
 {
 	struct fm_api_task *t = fm_container_of(watch, struct fm_api_task, watch);
 
 	t->is_prepared = true;
-	fm_api_task_send(t, fm_api_event_prepared(t->tasks->tx, FM_API_MSG_MAX, t->id, result));
+	fm_api_task_send(
+		t, fm_api_event_prepared(t->tasks->tx, FM_API_MSG_MAX, t->id, result, sent));
 }
 
 /* Asks for the next page of names, but only after the client has read those it has. */

@@ -210,9 +210,11 @@ struct fm_queue_events {
 	void (*accepted)(struct fm_queue_watch *watch);
 	/*
 	 * Only its name is missing; fm_queue_commit(). A put that is held (see struct
-	 * fm_job_events): result is NULL. An attended get: what it came to; valid during the call.
+	 * fm_job_events, which has `sent`, too): result is NULL. An attended get: what it came to;
+	 * valid during the call.
 	 */
-	void (*prepared)(struct fm_queue_watch *watch, const struct fm_job_result *result);
+	void (*prepared)(struct fm_queue_watch *watch, const struct fm_job_result *result,
+			 uint64_t sent);
 	/* job.has_names: a page of them, valid during the call; fm_queue_named() asks for the next.
 	 * To who submitted it. */
 	void (*names)(struct fm_queue_watch *watch, const struct fm_tree_names *page);

@@ -147,7 +147,7 @@ void fm_queue_let_name(struct fm_queue_job *j, const struct fm_job_result *resul
 	j->is_naming = true;
 	j->end_code = 0;	/* too late */
 	if (j->submitter->events->prepared)
-		j->submitter->events->prepared(j->submitter, j->result);
+		j->submitter->events->prepared(j->submitter, j->result, 0);
 }
 
 static void named(struct fm_queue_job *j, const struct fm_err *err)

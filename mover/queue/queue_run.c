@@ -517,12 +517,12 @@ static void job_done(void *ctx, const struct fm_job_result *result)
 		settle(j, result);
 }
 
-static void job_prepared(void *ctx)
+static void job_prepared(void *ctx, uint64_t sent)
 {
 	struct fm_queue_job *j = ctx;
 
 	if (j->submitter && j->submitter->events->prepared)
-		j->submitter->events->prepared(j->submitter, NULL);
+		j->submitter->events->prepared(j->submitter, NULL, sent);
 }
 
 /*

@@ -125,6 +125,23 @@ static int put_entry(struct fm_source_fill *f, const struct fm_pack_entry *e)
 	return add(f, e) ? FM_SOURCE_PUT : fail(f, -EINVAL);
 }
 
+/*
+ * Notes which version of the current path is sent, in a sum that does not depend on the order. The
+ * change time tells a version that took the place of another, or was written over it with its old
+ * time; inodes of some file systems are others each time. Of a directory what is in it tells.
+ */
+static void note_seen(struct fm_source_fill *f, const struct stat *st)
+{
+	struct fm_identity id = {.dev = fm_crc32c(0, f->path, f->path_len), .ino = st->st_mode};
+
+	if (!S_ISDIR(st->st_mode)) {
+		id.size = (uint64_t)st->st_size;
+		id.mtime_ns = fm_reading_mtime(st);
+		id.ctime_ns = fm_time_ns(&st->st_ctim);
+	}
+	f->found.seen += fm_identity_hash(&id);
+}
+
 /* ---- directories and links ---- */
 
 static int put_dir(struct fm_source_fill *f, const struct fm_source_item *it)
@@ -141,6 +158,8 @@ static int put_dir(struct fm_source_fill *f, const struct fm_source_item *it)
 	ret = add_xattrs(f, it->dir->fd, &e);
 	if (ret == 0)
 		ret = put_entry(f, &e);
+	if (ret == FM_SOURCE_PUT)
+		note_seen(f, &st);
 	if (ret == FM_SOURCE_PUT && f->path_len > 0)
 		f->found.dirs++;
 	return ret;
@@ -187,8 +206,10 @@ static int put_hard(struct fm_source_fill *f, const struct stat *st)
 	if (ret == 0)
 		return -ENOENT;
 	ret = put_entry(f, &e);
-	if (ret == FM_SOURCE_PUT)
-		f->found.hard_links++;
+	if (ret != FM_SOURCE_PUT)
+		return ret;
+	f->found.hard_links++;
+	note_seen(f, st);
 	return ret;
 }
 
@@ -215,6 +236,7 @@ static int put_link(struct fm_source_fill *f, const struct fm_source_item *it)
 	if (ret != FM_SOURCE_PUT)
 		return ret;
 	f->found.links++;
+	note_seen(f, &f->st);
 	if (fm_leads_out(f->path, f->path_len, f->target, e.target_len))
 		atomic_fetch_add(&f->source->tree.leaving_links, 1);
 	return ret;
@@ -271,6 +293,7 @@ static void count_file(struct fm_source_fill *f, const struct stat *st)
 {
 	f->found.files++;
 	f->found.bytes += (uint64_t)st->st_size;
+	note_seen(f, st);
 }
 
 static uint64_t identity_of(const struct stat *st)

@@ -70,6 +70,11 @@ struct fm_tree_count {
 	uint64_t wanted_files;		/* of those that were offered, what the sink asked for */
 	uint64_t wanted_bytes;
 	bool is_reflinked;		/* reused by reflink; else by hard link */
+	/*
+	 * source: of all names that were found, which version of each: the same number for two
+	 * sources that found the same, in whatever order. 0 of a tree in another process.
+	 */
+	uint64_t seen;
 };
 
 /* A large file, at the source. */

@@ -55,6 +55,7 @@ static void add_counts(struct fm_tree_count *to, const struct fm_tree_count *fou
 	to->links += found->links;
 	to->hard_links += found->hard_links;
 	to->bytes += found->bytes;
+	to->seen += found->seen;
 }
 
 /*

@@ -133,6 +133,47 @@ diff -r t "$(store 3)/both/t" || bad "n3 has another tree"
 same f "$(store 2)/both/f"
 no 1 'dry-run of a file' fmove put -r -n f n2:s/x n3:s/x
 
+# What a directory has changes when n2 has all of it and n3, which stands still, nothing: each would get another version, so nobody does.
+# n3 is let go on at once, but a machine may be so slow that it is given up before: that says nothing.
+mkdir -p v w
+for i in 1 2 3; do
+	echo "old $i" >v/$i
+done
+n2_is_prepared() {
+	fmove status --json | grep -q '"path":"v","state":"prepared"' || ! kill -0 $pid 2>/dev/null
+}
+replaced() {
+	for i in 1 2 3; do
+		echo "new $i" >w/$i
+	done
+	kill -STOP "$(cat "$dir/c/n3/pid")"
+	fmove put -r "$@" n2:s/v n3:s/v >out 2>err &
+	pid=$!
+	await n2_is_prepared
+	mv -f w/* "$from"
+	kill -CONT "$(cat "$dir/c/n3/pid")"
+	wait $pid
+	status=$?
+	reachable 3
+}
+refused_as_changed() {
+	for try in 1 2 3 4; do
+		replaced "$1"
+		[ $status -ne 4 ] || continue
+		[ $status -eq 1 ] && grep -q 'another version than for n2:s/v; nobody has it' err || bad "$1 changed, $status: $(cat err)"
+		nobody v
+		return
+	done
+	echo "n3 was given up in each of $try tries"
+}
+from=v
+refused_as_changed v
+cp -r v "$(store 1)/v"
+from=$(store 1)/v
+refused_as_changed n1:s/v
+ok fmove put -r v n2:s/v n3:s/v
+diff -r v "$(store 2)/v" && diff -r v "$(store 3)/v" || bad "what changed before is another one at n2 or n3"
+
 cp -r t "$(store 1)/owntree"
 ok fmove put -r n1:s/owntree n2:s/owntree n3:s/owntree
 diff -r t "$(store 2)/owntree" || bad "n2 has another tree of n1's store"

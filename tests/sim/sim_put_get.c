@@ -107,10 +107,11 @@ static void job_commit(void *ctx)
 }
 
 /* A held put: whoever holds it makes up his mind. */
-static void job_prepared(void *ctx)
+static void job_prepared(void *ctx, uint64_t sent)
 {
 	struct job *j = ctx;
 
+	(void)sent;
 	sim_trace(j->sc->sim, "job %u is prepared", j->index);
 	sim_user_after(j->from, sim_below(j->sc->sim, SIM_S), job_commit, j);
 }

@@ -318,10 +318,12 @@ static void caller_accepted(struct fm_queue_watch *watch)
 	(void)snprintf(c->id, sizeof(c->id), "%s", fm_queue_id(watch->job));
 }
 
-static void caller_prepared(struct fm_queue_watch *watch, const struct fm_job_result *result)
+static void caller_prepared(struct fm_queue_watch *watch, const struct fm_job_result *result,
+			    uint64_t sent)
 {
 	struct caller *c = fm_container_of(watch, struct caller, watch);
 
+	(void)sent;
 	CU_ASSERT_TRUE(c->is_accepted);
 	CU_ASSERT_FALSE(c->is_prepared || c->is_done);
 	c->is_prepared = true;

@@ -131,6 +131,77 @@ static void test_everything_comes_once(void)
 	}
 }
 
+static uint64_t seen_by(bool is_offering, unsigned threads)
+{
+	const struct drive how = { .len = 64u << 10, .threads = threads, .again_percent = 30 };
+	struct fm_tree_count count;
+
+	far.wanted_percent = 50;
+	send_all((struct fm_tree_source_opts){ .root = -1, .is_offering = is_offering }, &how);
+	tree->ops->count(tree, &count);
+	tree->ops->close(tree);
+	far_forget();
+	return count.seen;
+}
+
+/* As another file of the same size and time. */
+static void write_over(const char *name)
+{
+	struct stat st;
+	int fd = open(in_root(name), O_WRONLY);
+
+	CU_ASSERT_FATAL(fd >= 0 && fstat(fd, &st) == 0);
+	(void)usleep(20000);	/* the next tick of the file system's clock */
+	CU_ASSERT_EQUAL(write(fd, "other", 5), 5);
+	CU_ASSERT_EQUAL(futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim}), 0);
+	close(fd);
+}
+
+#define CHANGES 5u
+
+static void change(unsigned which)
+{
+	int ret = 0;
+
+	switch (which) {
+	case 0:
+		write_over("many/7");
+		break;
+	case 1:
+		ret = rename(in_root("many/1"), in_root("many/new name"));
+		break;
+	case 2:
+		ret = chmod(in_root("many"), 0700);
+		break;
+	case 3:
+		ret = symlink("elsewhere", in_root("many/new link"));
+		break;
+	default:
+		make_dir("many/new directory");
+	}
+	CU_ASSERT_EQUAL(ret, 0);
+}
+
+/* However a source goes about it, it sees the same; and each change of what is sent is seen. */
+static void test_what_is_seen_is_one_number(void)
+{
+	uint64_t was, now;
+
+	begin(ON_DISK);
+	make_everything();
+	was = seen_by(false, 1);
+	CU_ASSERT_NOT_EQUAL(was, 0);
+	for (unsigned i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(seen_by(i % 2, i < 2 ? 1 : 8), was);
+	for (unsigned i = 0; i < CHANGES; i++) {
+		change(i);
+		now = seen_by(i % 2, 8);
+		CU_ASSERT_NOT_EQUAL(now, was);
+		was = now;
+	}
+	end();
+}
+
 static void test_empty_directory(void)
 {
 	begin(ON_DISK);
@@ -455,6 +526,7 @@ static void test_leads_out(void)
 static const struct fm_test tests[] = {
 	{ "a link that leads out of the tree is known by its target", test_leads_out },
 	{ "everything comes, once, as it is", test_everything_comes_once },
+	{ "what is seen is one number", test_what_is_seen_is_one_number },
 	{ "an empty directory is one entry", test_empty_directory },
 	{ "what is wanted comes, and nothing else", test_what_is_wanted_comes },
 	{ "a dry run sends offers only", test_dry_sends_offers_only },

@@ -139,6 +139,12 @@ struct fmove_options {
 	size_t range_count;
 	/* ranges: compare also blocks with the kept digest that are covered in part */
 	bool whole_blocks;
+	/*
+	 * In place of prepared(), for who puts one thing to several nodes. sent is the same text
+	 * for two puts that sent the same bytes, and of a tree found the same versions of the same
+	 * names: name, size, times and mode; "": not known. Valid during the call.
+	 */
+	void (*prepared_as)(void *ctx, const char *sent);
 };
 
 struct fmove_result {

@@ -109,6 +109,7 @@ class COptions(Sized):
         ("ranges", c.c_void_p),
         ("range_count", c.c_size_t),
         ("whole_blocks", c.c_bool),
+        ("prepared_as", c.c_void_p),
     ]
 
 

@@ -480,6 +480,18 @@ static void take_count(struct fm_job *j, const struct fm_wire_done *m)
 						.is_reflinked = m->flags & FM_WIRE_DONE_REFLINKED};
 }
 
+/* What was sent, in a number: see struct fm_job_events. */
+static uint64_t sent_of(struct fm_job *j)
+{
+	const struct fm_identity file = {.dev = j->result.crc, .size = j->result.size};
+	struct fm_tree_count ours;
+
+	if (!j->is_tree)
+		return j->engine->o.is_unchecked ? 0 : fm_identity_hash(&file);
+	fm_job_tree_count(j, &ours);
+	return ours.seen;
+}
+
 void fm_job_on_done(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_done *m = &msg->done;
@@ -496,7 +508,7 @@ void fm_job_on_done(struct fm_session *s, const struct fm_wire_msg *msg)
 	if (m->flags & FM_WIRE_DONE_PREPARED) {
 		j->state = FM_JOB_PREPARED;
 		j->deadline_ns = 0;
-		j->events.prepared(j->ctx);
+		j->events.prepared(j->ctx, sent_of(j));
 		return;
 	}
 	if (j->is_tree) {

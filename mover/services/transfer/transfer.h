@@ -151,8 +151,9 @@ struct fm_job_events {
 	 * caller does that. */
 	void (*done)(void *ctx, const struct fm_job_result *result);
 	/* is_held only, NULL else: all is at the far end but the name; fm_job_commit() or
-	 * fm_job_cancel() is awaited. */
-	void (*prepared)(void *ctx);
+	 * fm_job_cancel() is awaited. sent: the same number for two puts that sent the same bytes
+	 * (a tree: that found the same versions of the same names); 0: not known here. */
+	void (*prepared)(void *ctx, uint64_t sent);
 	/* has_names only, NULL else: a page of them (tree/names.h), valid during the call. None
 	 * follows before fm_job_named(). */
 	void (*names)(void *ctx, const struct fm_tree_names *page);
