@@ -16,6 +16,7 @@
 #include <sys/sysmacros.h>
 
 #include "mover/base/base64.h"
+#include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "nvmetcp/connection.h"
@@ -469,14 +470,15 @@ static int take_identity(struct fm_inv_namespace *ns, const struct fm_json *answ
 	return 0;
 }
 
-static int take_superblock(struct fm_superblock *sb, const struct fm_json *answer)
+static int take_superblock(struct fm_supervised *v, const struct fm_json *answer)
 {
 	const char *text = fm_json_as_text(fm_json_get(answer, "superblock"));
 	uint8_t bytes[FM_SUPERBLOCK_BYTES];
 
 	if (!text || fm_base64_decode(FM_BASE64, text, bytes, sizeof(bytes)) < 0)
 		return -EBADMSG;
-	return fm_superblock_parse(bytes, sizeof(bytes), sb);
+	v->sb_sum = fm_crc32c(0, bytes, sizeof(bytes));
+	return fm_superblock_parse(bytes, sizeof(bytes), &v->sb);
 }
 
 /*
@@ -703,6 +705,15 @@ static void restore_done(struct fm_supervised *v, int code, const char *text)
 	(void)fm_supervisor_save_mounted(v->sup, v);
 }
 
+/* What is not clean the guard refuses, with what to do. */
+static bool is_changed(struct fm_supervised *v)
+{
+	if (v->sb.clean != FM_CLEAN || !fm_supervised_is_other_than_sealed(v))
+		return false;
+	fm_supervised_seal_anew(v, "what is on the device is not what was sealed");
+	return true;
+}
+
 /*
  * Ends a seal of what is not clean. A replay of its journal makes it clean, but what was not in the
  * journal is lost: a person looks before readers do.
@@ -732,6 +743,8 @@ static void decide(struct fm_supervised *v, bool is_asked)
 		mount_failed(v, "the number that it takes is not written down: see the log");
 		return;
 	}
+	if (is_changed(v))	/* and a look follows */
+		return;
 	if (ask_guard(v, &how, &err) < 0) {
 		mount_failed(v, err.text);
 		return;
@@ -767,7 +780,7 @@ static void probe_done(struct fm_supervised *v, int code, const char *text,
 		       const struct fm_json *answer)
 {
 	if (code == 0 &&
-	    (take_identity(&v->ns, answer) < 0 || take_superblock(&v->sb, answer) < 0)) {
+	    (take_identity(&v->ns, answer) < 0 || take_superblock(v, answer) < 0)) {
 		code = -EBADMSG;
 		text = "the helper process answered something that is no device";
 	}
@@ -865,12 +878,14 @@ static bool is_still_allowed(struct fm_supervised *v, const struct fm_json *answ
 	struct fm_guard_answer how;
 	struct fm_err err = { 0 };
 
-	if (take_superblock(&v->sb, answer) < 0) {
+	if (take_superblock(v, answer) < 0) {
 		mount_failed(v, "the helper process answered something that is no device");
 		return false;
 	}
 	if (clean)
 		v->sb.clean = fm_json_is_true(clean) ? FM_CLEAN : FM_UNCLEAN;
+	if (is_changed(v))
+		return false;
 	if (ask_guard(v, &how, &err) < 0)
 		mount_failed(v, err.text);
 	else if (is_unprotected(v, &how))

@@ -217,6 +217,19 @@ bool fm_supervisor_is_used(const struct fm_supervisor *sup, const struct fm_inv_
 	return is_used;
 }
 
+bool fm_supervised_is_seen_written(const struct fm_supervised *v)
+{
+	const struct fm_inventory *inv = v->sup->inv;
+	bool may_write, is_written = false;
+
+	for (unsigned i = 0; i < inv->namespace_count; i++)
+		is_written = is_written ||
+			     (is_its_device(v, &inv->namespaces[i]) &&
+			      fm_supervisor_is_used(v->sup, &inv->namespaces[i], &may_write) &&
+			      may_write);
+	return is_written;
+}
+
 /* Once it was mounted to write it counts as that until it is free: a read-only bind mount may be
  * all that is left to be seen of it. */
 static bool hold_used(struct fm_supervised *v, const struct fm_inv_namespace *ns)

@@ -458,6 +458,27 @@ static void take_word(struct fm_supervised *v, const struct fm_peer_volume *p)
 }
 
 /*
+ * Whether the writer's seal is of before somebody wrote here, of which he does not know. This node
+ * says a higher number then, and the writer takes one that is higher still (hear_readers()). While
+ * he may write he takes one anyway.
+ */
+static bool is_outdated_seal(struct fm_supervised *v, const struct fm_peer_volume *p)
+{
+	if (!v->is_untold_written)
+		return false;
+	v->is_untold_written = false;
+	if (p->is_sealed && p->epoch + 1 < FM_SUPERVISED_EPOCH_MAX) {
+		fm_log_warn("volume %s: somebody had it read-write here, and %s has sealed it, epoch "
+			    "%" PRIu64 ": that is to be sealed anew",
+			    v->volume->name, p->node, p->epoch);
+		v->epoch = p->epoch + 1;
+		v->has_heard = v->is_heard_sealed = v->is_heard_now = false;
+	}
+	(void)fm_supervisor_save_mounted(v->sup, v);
+	return p->is_sealed;
+}
+
+/*
  * Takes what the writer says now; silence changes nothing. Returns whether it is new. A number that
  * is lower than one that was heard means that the writer lost its state: it will hear our number,
  * and take a higher one.
@@ -474,6 +495,8 @@ static bool hear_writer(struct fm_supervised *v)
 		    strcmp(p->writer, p->node) != 0 || !fm_supervised_is_meant(v, p) ||
 		    p->epoch < v->epoch || !is_believable(p->epoch, v->epoch))
 			continue;
+		if (is_outdated_seal(v, p))
+			return true;
 		is_new = is_new || (is_now && !v->is_heard_now);
 		v->is_heard_now = v->is_heard_now || is_now;
 		if (v->has_heard && v->epoch == p->epoch && v->is_heard_sealed == p->is_sealed)
@@ -858,17 +881,41 @@ const char *fm_supervisor_unsealed_why(const struct fm_supervisor *sup, const ch
 	return v ? v->unsealed_why : "";
 }
 
+bool fm_supervised_is_other_than_sealed(const struct fm_supervised *v)
+{
+	return v->seal == FM_SEAL_DONE && is_writer(v) && is_shared(v) && v->has_sealed_sum &&
+	       v->sealed_sum != v->sb_sum;
+}
+
+/* It was sealed before such a sum was written down. */
+static int note_sum(struct fm_supervised *v, struct fm_err *err)
+{
+	int ret;
+
+	if (v->has_sealed_sum)
+		return 0;
+	v->sealed_sum = v->sb_sum;
+	v->has_sealed_sum = true;
+	ret = fm_supervisor_save_seal(v->sup, v, err);
+	v->has_sealed_sum = ret == 0;
+	return ret;
+}
+
 int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
 {
 	uint64_t before = v->epoch;
 	int ret;
 
-	if (v->seal != FM_SEAL_WANTED || !is_writer(v) || !is_shared(v))
+	if (v->seal == FM_SEAL_OPEN || !is_writer(v) || !is_shared(v))
 		return 0;
+	if (v->seal == FM_SEAL_DONE)
+		return note_sum(v, err);
 	if (next_number(v) >= FM_SUPERVISED_EPOCH_MAX)
 		return fm_err_set(err, -EOVERFLOW, NO_NUMBER, v->volume->name);
 	v->seal = FM_SEAL_DONE;
 	v->epoch = next_number(v);
+	v->sealed_sum = v->sb_sum;
+	v->has_sealed_sum = true;
 	ret = fm_supervisor_save_seal(v->sup, v, err);
 	if (ret < 0) {
 		v->seal = FM_SEAL_WANTED;
@@ -879,29 +926,50 @@ int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
 	return 0;
 }
 
-/*
- * Watches a volume that is mounted read-write here, at its writer. If it is sealed, then a person
- * or another program mounted it. What that writes needs a new epoch: with the old one readers would
- * keep old blocks.
- */
-void fm_supervised_watch_seal(struct fm_supervised *v)
+void fm_supervised_seal_anew(struct fm_supervised *v, const char *why)
 {
 	struct fm_err err = { 0 };
 
-	if (!is_shared(v) || !is_writer(v) || !v->plan.is_mounted || !v->plan.is_read_write)
-		return;
-	v->is_written = v->is_written || v->seal == FM_SEAL_WANTED;
-	if (v->seal != FM_SEAL_DONE)
-		return;
-	fm_log_warn("volume %s: it is sealed, and was mounted read-write by somebody else: it is "
-		    "sealed anew",
-		    v->volume->name);
+	fm_log_warn("volume %s: %s: it is sealed anew", v->volume->name, why);
 	v->seal = FM_SEAL_WANTED;
 	v->is_written = false;
 	v->epoch = next_number(v) < FM_SUPERVISED_EPOCH_MAX ? next_number(v) : v->epoch;
 	fm_supervised_drop_answers(v);
 	if (fm_supervisor_save_seal(v->sup, v, &err) < 0)
 		fm_log_error("volume %s: %s", v->volume->name, err.text);
+}
+
+/*
+ * Notes that a person or another program has a volume to write, at a node that only reads it. Its
+ * writer is told by a number that is higher than his (hear_writer()).
+ */
+static void watch_reader(struct fm_supervised *v)
+{
+	bool is_written = fm_supervised_is_seen_written(v);
+
+	if (is_written && !v->is_seen_written && !v->is_untold_written) {
+		v->is_untold_written = true;
+		(void)fm_supervisor_save_mounted(v->sup, v);
+	}
+	v->is_seen_written = is_written;
+}
+
+/*
+ * What is sealed, and can be written to here all the same, needs a new number: with the old one
+ * readers would keep old blocks. It may be mounted at another place than the volume's.
+ */
+void fm_supervised_watch_seal(struct fm_supervised *v)
+{
+	if (!is_shared(v) || v->is_retired)
+		return;
+	if (!is_writer(v)) {
+		watch_reader(v);
+		return;
+	}
+	v->is_written = v->is_written || (v->seal == FM_SEAL_WANTED && v->plan.is_mounted &&
+					  v->plan.is_read_write);
+	if (v->seal == FM_SEAL_DONE && fm_supervised_is_seen_written(v))
+		fm_supervised_seal_anew(v, "it is sealed, and somebody else has it read-write");
 }
 
 /*

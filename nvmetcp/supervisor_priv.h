@@ -187,6 +187,7 @@ struct fm_supervised {
 	bool is_seal_written;
 	struct fm_inv_namespace ns;	/* what is being mounted, as it was identified last */
 	struct fm_superblock sb;	/* and what is on it; type "" until it was read */
+	uint32_t sb_sum;		/* of the bytes that it was read from */
 	bool has_sb;
 	struct fm_guard_answer how;	/* FM_CALL_PREPARE: what the guard said */
 
@@ -225,6 +226,10 @@ struct fm_supervised {
 	/* FM_CALL_PEERS: the first of the supervisor's asks that will do */
 	uint64_t ask_wanted;
 	enum fm_seal seal;		/* sealed.json; the writer's */
+	/* ... DONE: `sb_sum` of what was sealed, which every mount that writes changes; else of an
+	 * earlier one, or it is not known */
+	uint32_t sealed_sum;
+	bool has_sealed_sum;
 	/* ... OPEN: why it was not sealed, though that was wanted; "": it was not, or long ago */
 	char unsealed_why[FM_SUPERVISED_WHY_MAX];
 	/* ... WANTED: it was mounted read-write here since then, so nobody else wrote. Not kept:
@@ -248,6 +253,7 @@ struct fm_supervised {
 	 */
 	uint64_t hears_from;
 	bool is_heard_now;		/* the writer has answered such a one */
+	bool is_seen_written;		/* a reader: somebody has it to write, at the last look */
 
 	/* Of supervisor_held.c: */
 	struct fm_held held[FM_SUPERVISED_HELD_MAX];
@@ -305,6 +311,8 @@ struct fm_supervised {
 	uint64_t mounted_epoch;
 	bool has_heard;			/* a reader: what its writer said last, at `epoch`: ... */
 	bool is_heard_sealed;		/* ... sealed; else it may write */
+	/* a reader: somebody has had it here to write, and its writer does not know yet */
+	bool is_untold_written;
 	/* whose device was writable and has been, or is to be, set read-only by us; "": none */
 	char read_only_wwid[160];
 	/* and the target does so for us, or is to: of the writer, what is sealed */
@@ -502,8 +510,14 @@ bool fm_supervised_said(struct fm_supervised *v);
  * and no helper is left to do it. */
 void fm_supervised_settle_word(struct fm_supervised *v);
 
-/* After each look: sealed, and mounted read-write all the same. */
+/* In each look, with its plan: sealed, and written to here all the same. */
 void fm_supervised_watch_seal(struct fm_supervised *v);
+
+/* What was sealed has been written to since, so that readers would have old blocks of it: it is
+ * sealed anew, with another number. */
+void fm_supervised_seal_anew(struct fm_supervised *v, const char *why);
+/* Whether `sb_sum` is not that of what was sealed. */
+bool fm_supervised_is_other_than_sealed(const struct fm_supervised *v);
 
 /* Tells peers what is here, if it has changed. What cannot be told is said in the log. */
 int fm_supervisor_publish(struct fm_supervisor *sup);
@@ -593,6 +607,8 @@ bool fm_supervisor_is_mount_of(const struct fm_mount *m, const struct fm_inv_nam
 /* The namespace that it is all of, as the last look saw it; NULL: the kernel has it no more. */
 const struct fm_inv_namespace *fm_supervisor_device_of(const struct fm_supervisor *sup,
 						       const struct fm_mount *m);
+/* Whether at this look something has a device of it that can write: by whomever, wherever. */
+bool fm_supervised_is_seen_written(const struct fm_supervised *v);
 /* A mount was begun that systemd may go on with. */
 void fm_supervised_doubt_unit(struct fm_supervised *v, bool is_read_write);
 /* In each look, before its plan: what an earlier fmove-nvmed has left, if that is not held yet. */

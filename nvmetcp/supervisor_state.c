@@ -234,13 +234,14 @@ int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_superv
 {
 	long long heard = v->has_heard || v->epoch > 0 ? (long long)v->epoch : -1;
 	struct fm_json *now = fm_json_pack(
-		"{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b, s:b, s:b}", "subsystem",
+		"{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "subsystem",
 		v->volume->subsystem, "wwid", v->last_wwid, "size_bytes",
 		(long long)v->last_size_bytes, "set_read_only", v->read_only_wwid, "epoch",
 		(long long)v->mounted_epoch, "writer", v->volume->writer, "writer_epoch", heard,
 		"writer_sealed", v->is_heard_sealed, "write_protected", v->is_write_protected,
 		"protect_confirmed", v->is_protect_confirmed, "reserved", v->is_reserved, "asked",
-		v->is_keep_asked || v->is_doubtful, "taken", v->is_taken);
+		v->is_keep_asked || v->is_doubtful, "taken", v->is_taken, "untold_written",
+		v->is_untold_written);
 	struct fm_err err = { 0 };
 	int ret = replace_entry(sup, &sup->mounted, v->volume->name, now, &err);
 
@@ -253,11 +254,13 @@ int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervise
 			    struct fm_err *err)
 {
 	bool has_readers = v->seal != FM_SEAL_OPEN;
+	bool has_sum = v->seal == FM_SEAL_DONE && v->has_sealed_sum;
 	struct fm_json *now =
-		fm_json_pack("{s:s, s:s, s:I, s:O*, s:b}", "subsystem", v->volume->subsystem,
+		fm_json_pack("{s:s, s:s, s:I, s:O*, s:b, s:I}", "subsystem", v->volume->subsystem,
 			     "state", seals[v->seal], "epoch", (long long)v->epoch, "readers",
 			     has_readers ? v->readers : NULL, "are_readers_lost",
-			     has_readers && v->are_readers_lost);
+			     has_readers && v->are_readers_lost, "superblock",
+			     has_sum ? (long long)v->sealed_sum : -1);
 
 	return replace_entry(sup, &sup->sealed, v->volume->name, now, err);
 }
@@ -281,16 +284,17 @@ static void recall_mounted(struct fm_supervised *v)
 	const char *subsystem, *wwid, *read_only, *writer = "";
 	long long size, epoch = 0, heard = -1;
 	int is_sealed = 0, is_write_protected = 0, is_protect_confirmed = 0, is_reserved = 0,
-	    is_asked = 0, is_taken = 0;
+	    is_asked = 0, is_taken = 0, is_untold_written = 0;
 
 	v->is_reserved_unknown = true;
 	if (fm_json_unpack(mounted,
-			   "{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b, s?b, s?b, s?b, s?b}",
+			   "{s:s, s:s, s:I, s:s, s?I, s?s, s?I, s?b, s?b, s?b, s?b, s?b, s?b, s?b}",
 			   "subsystem", &subsystem, "wwid", &wwid, "size_bytes", &size,
 			   "set_read_only", &read_only, "epoch", &epoch, "writer", &writer,
 			   "writer_epoch", &heard, "writer_sealed", &is_sealed, "write_protected",
 			   &is_write_protected, "protect_confirmed", &is_protect_confirmed,
-			   "reserved", &is_reserved, "asked", &is_asked, "taken", &is_taken) < 0 ||
+			   "reserved", &is_reserved, "asked", &is_asked, "taken", &is_taken,
+			   "untold_written", &is_untold_written) < 0 ||
 	    strcmp(subsystem, v->volume->subsystem) != 0 || strlen(wwid) >= sizeof(v->last_wwid) ||
 	    strlen(read_only) >= sizeof(v->read_only_wwid))
 		return;
@@ -310,6 +314,7 @@ static void recall_mounted(struct fm_supervised *v)
 	v->is_reserved_unknown = false;
 	v->is_doubtful = is_asked;
 	v->is_taken = is_taken;
+	v->is_untold_written = is_untold_written;
 }
 
 /*
@@ -362,15 +367,15 @@ static void recall_seal(struct fm_supervised *v)
 	const struct fm_json *entry = fm_json_get(v->sup->sealed.entries, v->volume->name),
 			     *readers = NULL;
 	const char *subsystem, *state;
-	long long epoch;
+	long long epoch, sum = -1;
 	int are_readers_lost = 0;
 	unsigned seal = 0;
 
 	if (!entry && !fm_json_get(v->sup->sealed.entries, LOST))
 		return;
-	if (fm_json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b}", "subsystem", &subsystem, "state",
-			   &state, "epoch", &epoch, "readers", &readers, "are_readers_lost",
-			   &are_readers_lost) < 0 ||
+	if (fm_json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b, s?I}", "subsystem", &subsystem,
+			   "state", &state, "epoch", &epoch, "readers", &readers,
+			   "are_readers_lost", &are_readers_lost, "superblock", &sum) < 0 ||
 	    epoch < 0 || epoch >= FM_SUPERVISED_EPOCH_MAX || !are_names(readers)) {
 		recall_lost_seal(v);
 		return;
@@ -396,6 +401,8 @@ static void recall_seal(struct fm_supervised *v)
 	v->epoch = v->has_number ? (uint64_t)epoch : v->epoch;
 	v->readers = fm_json_share(readers);
 	v->are_readers_lost = are_readers_lost;
+	v->has_sealed_sum = v->seal == FM_SEAL_DONE && sum >= 0 && sum <= UINT32_MAX;
+	v->sealed_sum = v->has_sealed_sum ? (uint32_t)sum : 0;
 }
 
 void fm_supervised_recall(struct fm_supervised *v)

@@ -240,7 +240,7 @@ static char present(const struct node *n, unsigned volume)
 		return '-';
 	if (!m->is_read_only)
 		return m->is_elsewhere ? '-' : is_stale(m) ? 'o' : 'w';
-	return m->content == sim.disk[volume].content || m->is_overruled || sim.was_by_hand[volume]
+	return m->content == sim.disk[volume].content || m->is_overruled || sim.is_hand_lost[volume]
 		       ? 'r'
 		       : 'o';
 }

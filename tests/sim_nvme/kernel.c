@@ -89,13 +89,40 @@ static void show_volume(const struct node *n, struct fm_inventory *inv, unsigned
 		(struct fm_inv_path){.controller = (int)inv->controller_count++};
 }
 
+/* Who reads what is sealed has other blocks than a person has written; or is to mount it anew. */
+static void set_overruled(const struct node *n, unsigned volume, bool is_overruled)
+{
+	for (unsigned i = 0; i < sim.node_count; i++) {
+		struct mounted *m = &sim.node[i].device[volume].mount;
+
+		if (i != n->number && m->is_read_only)
+			m->is_overruled = is_overruled || sim.is_forced[volume];
+	}
+}
+
+/* A look sees what a person has mounted, and writes it down where it can. */
+static void note_hands(struct node *n)
+{
+	for (unsigned v = 0; v < sim.volume_count; v++) {
+		struct mounted *m = &n->device[v].mount;
+
+		if (!m->is_there || !m->is_by_hand || m->is_noted || n->is_out[v] ||
+		    !sim.is_user[v][n->number] || n->is_save_broken || n->saves_left > 0)
+			continue;
+		m->is_noted = true;
+		if (sim_mutant != MUTANT_HANDS_UNSEEN)
+			set_overruled(n, v, false);
+	}
+}
+
 static int world_inventory(void *ctx, struct fm_inventory **out, struct fm_err *err)
 {
-	const struct node *n = ctx;
+	struct node *n = ctx;
 	struct fm_inventory *inv;
 
 	if (n->is_dying)
 		return fm_err_set(err, -EIO, "dead");
+	note_hands(n);
 	inv = calloc(1, sizeof(*inv));
 	inv->controllers = calloc(VOLUMES_MAX, sizeof(*inv->controllers));
 	inv->subsystems = calloc(VOLUMES_MAX, sizeof(*inv->subsystems));
@@ -334,6 +361,8 @@ static int do_disconnect(struct device *d, struct fm_err *err)
 static void fill_superblock(const struct disk *disk, uint8_t bytes[static FM_SUPERBLOCK_BYTES])
 {
 	memset(bytes, 0, FM_SUPERBLOCK_BYTES);
+	/* Both write down, in other ways, what changes with each mount that writes. */
+	memcpy(bytes + 2000, &disk->content, sizeof(disk->content));
 	if (disk->is_xfs) {
 		memcpy(bytes, "XFSB", 4);
 		return;
@@ -562,6 +591,7 @@ void kernel_mount_by_hand(struct node *n, unsigned volume)
 	    (!disk->is_xfs && is_written_elsewhere(n, volume)))
 		return;
 	d->content = ++disk->content;
+	set_overruled(n, volume, true);
 	disk->is_dirty = true;
 	d->mount = (struct mounted){ .is_there = true, .dev = d->dev, .content = d->content,
 				     .is_by_hand = true, .is_elsewhere = sim_is_one_in(50) };
@@ -591,6 +621,8 @@ void kernel_leave(struct node *n, unsigned volume)
 	if (d->left.is_read_only)
 		return;
 	write_to_disk(n, volume);
+	if (d->left.is_by_hand && !d->left.is_noted)
+		set_overruled(n, volume, true);
 	sim.disk[volume].is_dirty = is_written_elsewhere(n, volume);
 }
 

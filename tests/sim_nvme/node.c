@@ -84,6 +84,7 @@ static void put_late(struct node *n, bool is_written)
 static void note_lost(struct node *n, const struct file *f)
 {
 	n->is_held_lost = n->is_held_lost || strcmp(f->name, FM_SUPERVISOR_HELD) == 0;
+	memcpy(sim.is_hand_lost, sim.was_by_hand, sizeof(sim.is_hand_lost));
 	n->is_heard_lost = n->is_heard_lost || strcmp(f->name, FM_SUPERVISOR_HEARD) == 0;
 }
 

@@ -79,7 +79,8 @@ struct mounted {
 	uint64_t content;		/* of the disk when its cache was last empty */
 	bool is_by_hand;		/* a person mounted it, whatever anybody says ... */
 	bool is_elsewhere;		/* ... at another point than the volume's */
-	bool is_told;			/* ... and its node has seen that, and says so */
+	bool is_told;			/* ... and its node has seen that, and says so ... */
+	bool is_noted;			/* ... and has written it down, so that it is sealed anew */
 	/* mounted to write, and another host has reserved it since it was prepared: the target
 	 * refuses its writes ... */
 	bool is_beaten;
@@ -87,7 +88,8 @@ struct mounted {
 	/* ... or nobody can tell it: the target has forgotten that as well, or it was not written
 	 * down */
 	bool is_untold;
-	/* mounted to read, and another node was let write beside it by force: it has old blocks */
+	/* mounted to read, and another node was let write beside it by force, or a person wrote
+	 * unseen: it has old blocks */
 	bool is_overruled;
 	/* a bit for each node whose host id its node knew when it began to mount it */
 	unsigned known_hosts;
@@ -191,7 +193,8 @@ struct sim {
 	/* the target offers them, and forgets them when it restarts */
 	bool has_reservations;
 	bool is_cloned;			/* all nodes have one host id */
-	bool was_by_hand[VOLUMES_MAX];	/* somebody did: of what is on it nothing is promised */
+	bool was_by_hand[VOLUMES_MAX];	/* somebody did: that it is clean is not promised ... */
+	bool is_hand_lost[VOLUMES_MAX];	/* ... nor that who reads it has that: a file was lost */
 	/* a person took what may be lost upon himself: no two nodes are kept apart any more */
 	bool is_forced[VOLUMES_MAX];
 	bool has[TROUBLES];

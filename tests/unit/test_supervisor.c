@@ -131,6 +131,7 @@ static struct sim {
 	bool is_fmoved_away;		/* nobody can be asked */
 	bool is_n2_removed;		/* fmoved has it as a peer no more */
 	bool has_no_mmp, is_dirty;	/* the file system; was not unmounted */
+	unsigned written_mounts;	/* how often it was mounted to write, as it says itself */
 	bool has_secret, has_tls;	/* what somebody else has connected with */
 	struct peer_word peer[VOLUMES];	/* what n2 says */
 	char *published;
@@ -686,6 +687,7 @@ static void put_superblock(struct fm_json *answer)
 	ext4[1024 + 0x38] = sim.is_btrfs ? 0 : 0x53;
 	ext4[1024 + 0x61] = !sim.has_no_mmp;
 	ext4[1024 + 0x60] = sim.is_dirty ? 0x44 : 0x40;
+	ext4[1024 + 0x34] = (uint8_t)sim.written_mounts;
 	fm_base64_encode(FM_BASE64, ext4, sizeof(ext4), text);
 	fm_json_set(answer, "superblock", fm_json_of_text(text));
 }
@@ -805,6 +807,7 @@ static int do_mount(const struct call *c, struct fm_err *err)
 						  .letter = sim.letter[volume]};
 		sim.prepared_dev[volume] = 0;
 		sim.mounts++;
+		sim.written_mounts += !is_read_only;
 		return 0;
 	}
 	abort();
@@ -5660,9 +5663,130 @@ static void test_read_only_by_now(void)
 	CU_ASSERT_STRING_EQUAL(told(0), "rw");
 	sim.mood.is_busy = false;
 	run_for(60 * S);
-	is_mounted_as(false, 1);
+	/* What was sealed is another thing by now. */
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	is_state(0, "waiting");
+	n2_says(true, true, 3);
+	run_for(20 * S);
+	is_mounted_as(false, 3);
 	CU_ASSERT_STRING_EQUAL(told(0), "ro");
 	CU_ASSERT_EQUAL(sim.mounts, 2);
+	end();
+}
+
+/* A person mounts it to write, somewhere, and unmounts it again. */
+static void write_by_hand(void)
+{
+	sim.has_part = sim.is_part_mounted = true;
+	fm_supervisor_wake(sim.sup);
+	run_for(10 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	sim.is_part_mounted = false;
+	fm_supervisor_wake(sim.sup);
+	run_for(30 * S);
+}
+
+/* Readers must not keep what is older than what somebody has written to what is sealed: at the
+ * writer. */
+static void test_sealed_and_written(void)
+{
+	begin_seal();
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	/* Down and up it is the same. */
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(20 * S);
+	wish(0, FM_WANT_UP, false);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	/* Somebody has written where it is not mounted, at another place. */
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(20 * S);
+	sim.read_only_dev[0] = 0;
+	write_by_hand();
+	CU_ASSERT_EQUAL(number(0, "epoch"), 2);
+	CU_ASSERT_EQUAL(number(0, "is_sealed"), false);
+	wish(0, FM_WANT_UP, false);
+	run_for(20 * S);
+	is_mounted_as(false, 3);
+	/* Or when nobody looked: what is on the device tells. */
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(20 * S);
+	kill_supervisor(false);
+	sim.written_mounts++;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(number(0, "epoch"), 3);
+	wish(0, FM_WANT_UP, false);
+	run_for(20 * S);
+	is_mounted_as(false, 5);
+	/* Also in the moment after the last question. */
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(20 * S);
+	wish(0, FM_WANT_UP, false);
+	run_until("prepare");
+	sim.written_mounts++;
+	run_for(20 * S);
+	is_mounted_as(false, 7);
+	/* Sealed by one that wrote down no sum. */
+	kill_supervisor(false);
+	keep_seals("{\"one\":{\"subsystem\":\"nqn.2026-01.org.fmove:a\",\"state\":\"sealed\","
+		   "\"epoch\":7}}");
+	sim.mounted[0].is_there = false;
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(false, 7);
+	kill_supervisor(false);
+	sim.mounted[0].is_there = false;
+	sim.written_mounts++;
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(false, 9);
+	end();
+}
+
+/* And at a reader: it says a higher number than that of the seal, until it hears one. */
+static void test_read_and_written(void)
+{
+	begin_shared("n1", "n2");
+	n2_says(true, true, 7);
+	start_supervisor();
+	run_for(20 * S);
+	is_mounted_as(false, 7);
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(20 * S);
+	sim.is_silent = true;
+	run_for(10 * S);
+	write_by_hand();
+	CU_ASSERT_EQUAL(published_epoch(0), 7);		/* which is the last one it does not know */
+	kill_supervisor(false);
+	start_supervisor();
+	wish(0, FM_WANT_UP, false);
+	n2_says(true, true, 8);
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(published_epoch(0), 9);
+	is_state(0, "waiting");
+	CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "n2 takes a higher one by itself"));
+	n2_says(false, false, 20);
+	run_for(20 * S);
+	n2_says(true, true, 21);
+	run_for(20 * S);
+	is_mounted_as(false, 21);
+	/* What is not sealed gets a new number anyway. */
+	wish(0, FM_WANT_CONNECTED, false);
+	n2_says(false, false, 22);
+	run_for(20 * S);
+	write_by_hand();
+	CU_ASSERT_EQUAL(published_epoch(0), 22);
+	n2_says(true, true, 23);
+	wish(0, FM_WANT_UP, false);
+	run_for(20 * S);
+	is_mounted_as(false, 23);
 	end();
 }
 
@@ -6178,6 +6302,8 @@ static const struct fm_test tests[] = {
 	 test_other_writer},
 	{"what may have been written, and is read-only by now, is mounted anew",
 	 test_read_only_by_now},
+	{"what is sealed and was written is sealed anew", test_sealed_and_written},
+	{"what was written at a reader is to be sealed anew", test_read_and_written},
 	{"a reader that falls silent is there until it says otherwise, or a person does",
 	 test_silent_reader},
 	{"without a protection a node's word is waited for, and lifts it", test_waiting},
