@@ -46,7 +46,7 @@ struct fm_helper_run {
 	pid_t pid;
 	int answer_fd, pid_fd;
 	bool is_killed;			/* its deadline passed, or it said too much */
-	bool is_stuck;
+	bool is_stuck, is_freeing;
 	int code;			/* of the kill */
 	char key[KEY_MAX];
 	char *answer;
@@ -58,7 +58,7 @@ struct fm_helpers {
 	struct fm_loop *loop;
 	int (*run)(struct fm_json *request);
 	struct fm_list runs;
-	unsigned count, stuck;
+	unsigned count, freeing, stuck;	/* freeing ones are not in count */
 };
 
 int fm_helpers_new(const struct fm_helpers_opts *opts, struct fm_helpers **out, struct fm_err *err)
@@ -117,7 +117,8 @@ static void free_run(struct fm_helper_run *run)
 	close(run->answer_fd);
 	close(run->pid_fd);
 	helpers->stuck -= run->is_stuck;
-	helpers->count--;
+	helpers->count -= !run->is_freeing;
+	helpers->freeing -= run->is_freeing;
 	fm_list_del(&run->link);
 	free(run->answer);
 	free(run);
@@ -408,6 +409,19 @@ bool fm_helper_is_any(const struct fm_helpers *helpers, const char *key)
 	return false;
 }
 
+/*
+ * A mount that hangs ends when its controller is removed. So that is never refused because too many
+ * hang.
+ */
+static int check_room(const struct fm_helpers *helpers, bool is_freeing, struct fm_err *err)
+{
+	if (is_freeing ? helpers->freeing < FM_HELPERS_FREEING_MAX :
+			 helpers->count < FM_HELPERS_MAX)
+		return 0;
+	return fm_err_set(err, -EAGAIN, "%u helper processes are under way, %u of them stuck",
+			  helpers->count + helpers->freeing, helpers->stuck);
+}
+
 static int check_key(const struct fm_helpers *helpers, const char *key, struct fm_err *err)
 {
 	if (strlen(key) >= KEY_MAX)
@@ -424,10 +438,6 @@ static int check_key(const struct fm_helpers *helpers, const char *key, struct f
 						    "way",
 					  key);
 	}
-	if (helpers->count >= FM_HELPERS_MAX)
-		return fm_err_set(err, -EAGAIN,
-				  "%u helper processes are under way, %u of them stuck",
-				  helpers->count, helpers->stuck);
 	return 0;
 }
 
@@ -448,6 +458,8 @@ int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const 
 	assert(helpers && helper && helper->done && !helper->run && key && request &&
 	       timeout_ns > 0);
 	ret = check_key(helpers, key, err);
+	if (ret == 0)
+		ret = check_room(helpers, helper->is_freeing, err);
 	if (ret < 0)
 		return ret;
 	run = FM_FAULT("helper.alloc") ? NULL : calloc(1, sizeof(*run));
@@ -470,7 +482,9 @@ int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const 
 	run->timer.fire = time_is_up;
 	fm_timer_set(helpers->loop, &run->timer, fm_loop_now(helpers->loop) + timeout_ns);
 	fm_list_append(&helpers->runs, &run->link);
-	helpers->count++;
+	run->is_freeing = helper->is_freeing;
+	helpers->count += !run->is_freeing;
+	helpers->freeing += run->is_freeing;
 	helper->run = run;
 	return 0;
 

@@ -30,6 +30,8 @@ struct fm_helpers;
 struct fm_process;
 
 #define FM_HELPERS_MAX 64		/* at once, stuck ones included */
+/* beside them, of those that end what others hang in: two for each of so many volumes as may be */
+#define FM_HELPERS_FREEING_MAX 512
 #define FM_HELPER_ANSWER_MAX (256u << 10)
 #define FM_HELPER_NAME "nvmed-helper"	/* of the process; its command line is the supervisor's */
 
@@ -50,6 +52,8 @@ struct fm_helper {
 		      struct fm_err *err);
 	void (*done)(struct fm_helper *helper, int code, const char *text,
 		     const struct fm_json *answer);
+	/* The next call ends what others may hang in: it does not wait until they have ended. */
+	bool is_freeing;
 	/* The helpers': */
 	struct fm_helper_run *run;
 };
@@ -72,7 +76,7 @@ void fm_helpers_free(struct fm_helpers *helpers);
 /*
  * `key` names what the call is about (a controller, a volume): a second call for one whose helper
  * is under way or stuck is refused with -EBUSY. request is borrowed, {"call": NAME, ...}. -EAGAIN:
- * FM_HELPERS_MAX are under way.
+ * FM_HELPERS_MAX are under way, or FM_HELPERS_FREEING_MAX of its kind.
  */
 int fm_helper_start(struct fm_helpers *helpers, struct fm_helper *helper, const char *key,
 		    struct fm_json *request, uint64_t timeout_ns, struct fm_err *err);

@@ -118,6 +118,9 @@ static int begin(struct fm_supervised *v, enum fm_supervised_call call, const ch
 
 	v->helper.done = call_done;
 	v->helper.begins = call_begins;
+	/* Without its controller everything else that hangs there ends. */
+	v->helper.is_freeing = call == FM_CALL_DISCONNECT ||
+			       (call == FM_CALL_UNMOUNT && v->is_lazy);
 	v->begins = call;
 	if (request)
 		ret = world->start(world->ctx, &v->helper, key, request, timeout_ns, &err);

@@ -344,7 +344,8 @@ static void test_keys(void)
 
 static void test_many(void)
 {
-	static struct call calls[FM_HELPERS_MAX], more;
+	static struct call calls[FM_HELPERS_MAX], more, freeing;
+	struct fm_json *request;
 	char key[16];
 
 	set_up(stub_main);
@@ -352,6 +353,20 @@ static void test_many(void)
 		(void)snprintf(key, sizeof(key), "k%u", i);
 		CU_ASSERT_EQUAL_FATAL(start_call(&calls[i], key, "hang", LONG_NS), 0);
 	}
+	CU_ASSERT_EQUAL(start_call(&more, "more", "hang", LONG_NS), -EAGAIN);
+	/* What ends them is not refused, and takes no place of theirs. */
+	freeing = (struct call){.helper = {.done = call_done, .is_freeing = true}};
+	request = fm_json_pack("{s:s}", "call", "error");
+	CU_ASSERT_EQUAL_FATAL(fm_helper_start(helpers, &freeing.helper, "freeing", request,
+					      LONG_NS, &err), 0);
+	fm_json_free(request);
+	wait_done(&freeing);
+	CU_ASSERT_EQUAL(freeing.code, -EIO);
+	fm_json_free(freeing.answer);
+	CU_ASSERT_EQUAL(start_call(&more, "more", "hang", LONG_NS), -EAGAIN);
+	fm_helper_give_up(helpers, &calls[0].helper);
+	wait_done(&calls[0]);
+	CU_ASSERT_EQUAL_FATAL(start_call(&calls[0], "again", "hang", LONG_NS), 0);
 	CU_ASSERT_EQUAL(start_call(&more, "more", "hang", LONG_NS), -EAGAIN);
 	tear_down();
 	for (unsigned i = 0; i < FM_HELPERS_MAX; i++)
