@@ -34,6 +34,7 @@
 
 #define ASK_NS (5 * FM_NS_PER_S)
 #define RAISE_NS (60 * FM_NS_PER_S)	/* from the first higher number of a peer to the next */
+#define RAISE_QUIET_NS (3600 * FM_NS_PER_S)	/* without any for so long, it is the first again */
 #define NO_NUMBER                                                                                  \
 	"the numbers of seals of \"%s\" are used up, which only a hostile node can do: give it "   \
 	"another name on every node"
@@ -468,8 +469,8 @@ static bool is_outdated_seal(struct fm_supervised *v, const struct fm_peer_volum
 		return false;
 	v->is_untold_written = false;
 	if (p->is_sealed && p->epoch + 1 < FM_SUPERVISED_EPOCH_MAX) {
-		fm_log_warn("volume %s: somebody had it read-write here, and %s has sealed it, epoch "
-			    "%" PRIu64 ": that is to be sealed anew",
+		fm_log_warn("volume %s: somebody had it read-write here, and %s has sealed it, "
+			    "epoch %" PRIu64 ": that is to be sealed anew",
 			    v->volume->name, p->node, p->epoch);
 		v->epoch = p->epoch + 1;
 		v->has_heard = v->is_heard_sealed = v->is_heard_now = false;
@@ -523,17 +524,22 @@ static uint64_t highest_said(const struct fm_supervised *v)
 	return number;
 }
 
-/* Whether this peer's higher number is to be followed now: the next one after twice the time. */
+/*
+ * Whether this peer's higher number is to be followed now: the next one after twice the time. Who
+ * mounts by hand what is sealed causes one each time, and is not to wait for that of last year.
+ */
 static bool is_raise_due(struct fm_supervised *v, const char *node)
 {
 	const struct fm_json *last = fm_json_get(v->raised, node);
-	uint64_t now = fm_loop_now(v->sup->loop), wait = RAISE_NS;
+	uint64_t now = fm_loop_now(v->sup->loop), wait = RAISE_NS, from;
 	struct fm_json *next;
 
 	if (last) {
-		wait = 2 * (uint64_t)fm_json_as_i64(fm_json_get(last, "wait"));
-		if (now < (uint64_t)fm_json_as_i64(fm_json_get(last, "from")))
+		from = (uint64_t)fm_json_as_i64(fm_json_get(last, "from"));
+		if (now < from)
 			return false;
+		if (now < from + RAISE_QUIET_NS)
+			wait = 2 * (uint64_t)fm_json_as_i64(fm_json_get(last, "wait"));
 	}
 	next = fm_json_pack("{s:I, s:I}", "wait", (long long)wait, "from", (long long)(now + wait));
 	return fm_json_set(v->raised, node, next) == 0;

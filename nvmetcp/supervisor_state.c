@@ -234,8 +234,8 @@ int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_superv
 {
 	long long heard = v->has_heard || v->epoch > 0 ? (long long)v->epoch : -1;
 	struct fm_json *now = fm_json_pack(
-		"{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "subsystem",
-		v->volume->subsystem, "wwid", v->last_wwid, "size_bytes",
+		"{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:b}",
+		"subsystem", v->volume->subsystem, "wwid", v->last_wwid, "size_bytes",
 		(long long)v->last_size_bytes, "set_read_only", v->read_only_wwid, "epoch",
 		(long long)v->mounted_epoch, "writer", v->volume->writer, "writer_epoch", heard,
 		"writer_sealed", v->is_heard_sealed, "write_protected", v->is_write_protected,

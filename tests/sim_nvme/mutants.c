@@ -42,6 +42,7 @@ static const char *const names[MUTANTS] = {
 	[MUTANT_SAME_HOST] = "same_host",
 	[MUTANT_MISSED] = "missed",
 	[MUTANT_LOST_UNTOLD] = "lost_untold",
+	[MUTANT_SEAL_UNWATCHED] = "seal_unwatched",
 	[MUTANT_SAVED_LATE] = "saved_late",
 };
 
@@ -188,6 +189,15 @@ void __wrap_fm_supervised_hold_found(struct fm_supervised *v)
 {
 	if (sim_mutant != MUTANT_LEFT_FORGOTTEN)
 		__real_fm_supervised_hold_found(v);
+}
+
+void __real_fm_supervised_watch_seal(struct fm_supervised *v);
+void __wrap_fm_supervised_watch_seal(struct fm_supervised *v);
+
+void __wrap_fm_supervised_watch_seal(struct fm_supervised *v)
+{
+	if (sim_mutant != MUTANT_SEAL_UNWATCHED)
+		__real_fm_supervised_watch_seal(v);
 }
 
 bool __real_fm_supervised_watch_writers(struct fm_supervised *v);

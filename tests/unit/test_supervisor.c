@@ -554,6 +554,8 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key,
 		*c = (struct call){ 0 };
 		return err->code;
 	}
+	CU_ASSERT_TRUE(helper->is_freeing || (!is_lazy && !is_call(c, "disconnect")) ||
+		       strncmp(key, "discovery", 9) == 0);
 	is_hanging = is_hanging || (is_call(c, "unmount") && !is_lazy && sim.mood.hangs_unmount);
 	c->due_ns = is_hanging ? FM_NEVER : sim.now_ns + (1 + chance() % 200) * MS;
 	c->stuck_ns = is_hanging && is_one_in(50) ? c->deadline_ns + chance() % (60 * S) : 0;
@@ -3212,6 +3214,16 @@ static void test_number_raised_again_and_again(void)
 		CU_ASSERT_EQUAL(number(0, "is_sealed"), 1);
 		sim.said_epoch = epoch;
 		run_for(40 * S);
+	}
+	/* After a quiet hour it is as at first. */
+	run_for(3700 * S);
+	for (unsigned i = 0; i < 2; i++) {
+		epoch = number(0, "epoch");
+		sim.said_epoch = epoch + 1000;
+		run_for(10 * S);
+		CU_ASSERT_TRUE(number(0, "epoch") > epoch);
+		sim.said_epoch = number(0, "epoch");
+		run_for(60 * S);
 	}
 	end();
 }
