@@ -194,6 +194,16 @@ static bool parse_magic(const uint8_t *bytes, struct fm_superblock *out)
 	return false;
 }
 
+/* FNV-1a. */
+uint64_t fm_superblock_sum(const uint8_t bytes[static FM_SUPERBLOCK_BYTES])
+{
+	uint64_t sum = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < FM_SUPERBLOCK_BYTES; i++)
+		sum = (sum ^ bytes[i]) * UINT64_C(0x100000001b3);
+	return sum >> 1;
+}
+
 bool fm_superblock_knows(const char *type)
 {
 	static const char *const parsed[] = { "ext2", "ext3", "ext4", "jbd", "xfs", "erofs" };

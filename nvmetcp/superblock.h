@@ -44,6 +44,13 @@ struct fm_superblock {
 /* -EINVAL if there are fewer bytes. What nobody knows has type "" and is no error. */
 int fm_superblock_parse(const uint8_t *bytes, size_t len, struct fm_superblock *out);
 
+/*
+ * A sum of those bytes, at most INT64_MAX: another one after each mount that writes. It is no
+ * CRC32C, since ext4 and XFS have that of their superblock in it: with it that of all of them is
+ * always the same.
+ */
+uint64_t fm_superblock_sum(const uint8_t bytes[static FM_SUPERBLOCK_BYTES]);
+
 /* Whether it is one of these types: where that is on a device, the device is told to have it. */
 bool fm_superblock_knows(const char *type);
 

@@ -16,7 +16,6 @@
 #include <sys/sysmacros.h>
 
 #include "mover/base/base64.h"
-#include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "nvmetcp/connection.h"
@@ -480,7 +479,7 @@ static int take_superblock(struct fm_supervised *v, const struct fm_json *answer
 
 	if (!text || fm_base64_decode(FM_BASE64, text, bytes, sizeof(bytes)) < 0)
 		return -EBADMSG;
-	v->sb_sum = fm_crc32c(0, bytes, sizeof(bytes));
+	v->sb_sum = fm_superblock_sum(bytes);
 	return fm_superblock_parse(bytes, sizeof(bytes), &v->sb);
 }
 

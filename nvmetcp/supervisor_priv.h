@@ -187,7 +187,7 @@ struct fm_supervised {
 	bool is_seal_written;
 	struct fm_inv_namespace ns;	/* what is being mounted, as it was identified last */
 	struct fm_superblock sb;	/* and what is on it; type "" until it was read */
-	uint32_t sb_sum;		/* of the bytes that it was read from */
+	uint64_t sb_sum;		/* fm_superblock_sum() of the bytes that it was read from */
 	bool has_sb;
 	struct fm_guard_answer how;	/* FM_CALL_PREPARE: what the guard said */
 
@@ -228,7 +228,7 @@ struct fm_supervised {
 	enum fm_seal seal;		/* sealed.json; the writer's */
 	/* ... DONE: `sb_sum` of what was sealed, which every mount that writes changes; else of an
 	 * earlier one, or it is not known */
-	uint32_t sealed_sum;
+	uint64_t sealed_sum;
 	bool has_sealed_sum;
 	/* ... OPEN: why it was not sealed, though that was wanted; "": it was not, or long ago */
 	char unsealed_why[FM_SUPERVISED_WHY_MAX];

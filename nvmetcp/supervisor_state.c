@@ -401,8 +401,8 @@ static void recall_seal(struct fm_supervised *v)
 	v->epoch = v->has_number ? (uint64_t)epoch : v->epoch;
 	v->readers = fm_json_share(readers);
 	v->are_readers_lost = are_readers_lost;
-	v->has_sealed_sum = v->seal == FM_SEAL_DONE && sum >= 0 && sum <= UINT32_MAX;
-	v->sealed_sum = v->has_sealed_sum ? (uint32_t)sum : 0;
+	v->has_sealed_sum = v->seal == FM_SEAL_DONE && sum >= 0;
+	v->sealed_sum = v->has_sealed_sum ? (uint64_t)sum : 0;
 }
 
 void fm_supervised_recall(struct fm_supervised *v)

@@ -355,6 +355,30 @@ static bool is_clean(void)
 	return sb.clean == FM_CLEAN && !sb.has_errors;
 }
 
+static uint64_t start_sum(void)
+{
+	uint8_t bytes[FM_SUPERBLOCK_BYTES];
+
+	CU_ASSERT_EQUAL_FATAL(pread(image, bytes, sizeof(bytes), 0), (ssize_t)sizeof(bytes));
+	return fm_superblock_sum(bytes);
+}
+
+/* What the writer of a sealed volume knows it by: another one after each mount that writes, though
+ * nothing was written, and after none of a reader. */
+static void test_start_tells(void)
+{
+	uint64_t before = start_sum();
+
+	CU_ASSERT_EQUAL_FATAL(mount(device, point, "ext4", MS_RDONLY, "noload"), 0);
+	CU_ASSERT_EQUAL_FATAL(umount(point), 0);
+	becomes_free();
+	CU_ASSERT_EQUAL(start_sum(), before);
+	mount_it(0);
+	CU_ASSERT_EQUAL_FATAL(umount(point), 0);
+	becomes_free();
+	CU_ASSERT_NOT_EQUAL(start_sum(), before);
+}
+
 /* What there is room for in the tmpfs is the file system's own already. */
 static void fill(const char *path)
 {
@@ -531,6 +555,7 @@ static const struct fm_test tests[] = {
 	{ "written when nobody could write any more, with an error", test_late_error },
 	{ "something else is mounted there by then", test_covered },
 	{ "what cannot be written stays mounted", test_lost },
+	{ "a mount that writes changes the first bytes, one that reads none", test_start_tells },
 };
 
 int main(void)
