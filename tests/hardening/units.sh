@@ -47,6 +47,15 @@ for daemon in fmoved fmove-nvmed; do
 	sed -n '/^\.SH NAME/{n;s/\\-/-/g;p}' "$(page $daemon.8)" | grep -qF -- "$says" || wrong "$daemon.service says \"$says\", $daemon(8) does not"
 done
 
+# What fmove-nvmed opens, by the names of /proc/devices: without one of these a volume can never be connected, mounted, or found to be free.
+for allowed in 'char-misc rw' 'char-nvme rw' 'block-blkext rw' 'block-device-mapper r' '/dev/kmsg r'; do
+	grep -qxF "DeviceAllow=$allowed" "$dir/fmove-nvmed.service" || wrong "fmove-nvmed.service allows no $allowed"
+done
+# These are there when its process starts, or never.
+for first in modprobe@nvme_tcp.service multipathd.service; do
+	sed -n 's/^After=//p' "$dir/fmove-nvmed.service" | tr ' ' '\n' | grep -qxF "$first" || wrong "fmove-nvmed.service does not start after $first"
+done
+
 [ $status = 0 ] || exit 1
 
 # ---- what they may
