@@ -62,8 +62,8 @@ static int read_nqn(const struct fm_config_nvme *cfg, char nqn[static 224 + 2], 
 	if (ret == -ENOENT)
 		return fm_err_set(
 			err, ret,
-			"this node has no name for targets: say nvme.host_nqn, or make one: "
-			"mkdir -p /etc/nvme && nvme gen-hostnqn > %s",
+			"this node has no name for targets in %s: say nvme.host_nqn, or have one "
+			"made: fmove nvme discover --system ADDRESS",
 			cfg->host_nqn_file);
 	if (ret == 0 && strlen(nqn) > 223)
 		return fm_err_set(err, -EINVAL, "%s: a name has at most 223 bytes",

@@ -54,7 +54,7 @@ wrong "none is not there: is the name right" --config none
 conf 99999999-2222-3333-4444-555555555555 >bad
 wrong "must be the same" --config bad --check
 printf 'node = { name = "n1"; };\nnvme = { host_nqn_file = "%s/none"; };\n' "$dir" >bad
-wrong "gen-hostnqn" --config bad --check
+wrong "fmove nvme discover --system ADDRESS" --config bad --check
 conf $HOSTID >conf
 fmove-nvmed --config conf --check || bad "--check of a good configuration"
 

@@ -38,11 +38,13 @@ machine() {
 	check hostname "${names[GUEST]}"
 	need_module nvme_tcp ext4
 	mkdir -p /data/models
+	make_systemctl
 	[ "$GUEST" = 2 ] || check ip route add "$BOX" via "$(wire_addr 1 1)"
 }
 
 start_fmoved() {
-	"$FMOVE_BIN/fmoved" --config $CONF > /run/fmoved.log 2>&1 &
+	"$FMOVE_BIN/fmoved" --config $CONF >> /run/fmoved.log 2>&1 &
+	echo $! > /run/fmoved.pid
 	wait_for fm status > /dev/null
 }
 
@@ -63,6 +65,25 @@ second_node() {
 # The lines at its end, with what is ours to add; as the page shows them.
 configure() {
 	sed -n '/^volumes/,$p' /out/discovered | sed 's,^[ \t]*name = ,    mount = "/srv/data"; mode = "shared-read"; writer = "first";\n&,' >> $CONF
+}
+
+# What the page of staging says, and a store of the volume.
+configure_stage() {
+	check mkdir -p /run/staged
+	echo 'staging = { directory = "/run/staged"; size = "64MiB"; peers = [ "*" ]; };' >> $CONF
+	check kill "$(cat /run/fmoved.pid)"
+	wait_for gone "$(cat /run/fmoved.pid)"
+	start_fmoved
+	sed -i 's,^stores = ( {,stores = ( { name = "data"; directory = "/srv/data"; volume = "data"; }\, {,' $CONF
+}
+
+gone() {
+	! kill -0 "$1" 2> /dev/null
+}
+
+# staged SUM: its copy of the dataset is what the writer wrote first.
+staged() {
+	[ "$(fm stage first:data/dataset -- sh -c 'cat "$FMOVE_STAGED/train"' | sha256sum)" = "$(cat "$1")" ] || fail "other bytes are staged"
 }
 
 says() {
@@ -97,22 +118,34 @@ fmove() {
 	fm "$@"
 }
 
-nvme() {
-	[ "$*" = gen-hostnqn ] || fail "nvme $*"
-	echo "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-55555555555$GUEST"
+# What --system starts; ready when systemd would say so.
+make_systemctl() {
+	mkdir -p /run/stubs
+	cat > /run/stubs/systemctl <<- END
+	#!/bin/sh
+	[ "\$*" = 'enable --now fmove-nvmed' ] || exit 1
+	setsid "$FMOVE_BIN/fmove-nvmed" > /run/nvmed.log 2>&1 < /dev/null &
+	echo \$! > /run/nvmed.pid
+	until "$FMOVE_BIN/fmove" nvme list > /dev/null 2>&1; do sleep 0.1; done
+	END
+	check chmod +x /run/stubs/systemctl
+	PATH=/run/stubs:$PATH
 }
 
 systemctl() {
 	case $* in
-	'enable --now fmove-nvmed')
-		"$FMOVE_BIN/fmove-nvmed" > /run/nvmed.log 2>&1 &
-		echo $! > /run/nvmed.pid
-		wait_for fm nvme list > /dev/null ;;
 	'reload fmove-nvmed')
 		check kill -HUP "$(cat /run/nvmed.pid)"
 		wait_for fm nvme status data > /dev/null ;;
+	'reload fmoved')
+		check kill -HUP "$(cat /run/fmoved.pid)"
+		wait_for has_store ;;
 	*)	fail "systemctl $*" ;;
 	esac
+}
+
+has_store() {
+	fm ls "${names[GUEST]}:data" > /dev/null 2>&1
 }
 
 # types COMMAND
@@ -139,11 +172,13 @@ typed() {
 	case $2 in
 	*mkfs*)	on 3 wait_for says 'sealed'; on 2 is_new ;;
 	*'reload fmove-nvmed')	on 2 configure; on 3 configure ;;
+	*'reload fmoved')	on 2 configure_stage; on 3 configure_stage ;;
 	esac
 	for i in 2 3; do
 		[ "$1" != each ] && [ "$1" != "${names[i]}" ] || on $i types "$2"
 	done
 	case $2 in
+	*' stage --nodes '*)	stages=$((stages + 1)); on 2 staged /out/sum.before; on 3 staged /out/sum.before ;;
 	*' seal data')
 		seals=$((seals + 1))
 		[ $seals = 1 ] && on 3 reads /srv/data/dataset/train /out/sum.before ||
@@ -152,7 +187,7 @@ typed() {
 }
 
 guest_1() {
-	local i seals=0
+	local i seals=0 stages=0
 
 	need_module nvmet_tcp
 	nvmet_port 1 "$BOX" 4420
@@ -166,7 +201,8 @@ guest_1() {
 	on 3 second_node
 	page_run nvme-box.md typed || fail "the page has no commands"
 	[ $seals = 2 ] || fail "sealed $seals times"
-	say "two machines and a storage box: a sealed dataset that both read, and that was changed"
+	[ $stages = 1 ] || fail "staged $stages times"
+	say "two machines and a storage box: a sealed dataset that both read, that was changed, and that both staged"
 	for i in 2 3; do
 		tell $i true end
 	done
