@@ -10,7 +10,6 @@
 #include "nvmetcp/daemon/service.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,6 +26,7 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
+#include "mover/base/users.h"
 #include "mover/metrics/loop_exporter.h"
 #include "nvmetcp/daemon/api.h"
 #include "nvmetcp/daemon/fmoved.h"
@@ -37,6 +37,8 @@
 #include "nvmetcp/supervisor.h"
 #include "nvmetcp/uevent.h"
 
+/* a start waits so long for the user database */
+#define USERS_NS (3 * FM_NS_PER_S)
 #define METRICS_AGAIN_NS (5 * FM_NS_PER_S)
 #define DRAIN_PASSES_MAX 10000		/* of a loop that nobody feeds any more */
 
@@ -229,6 +231,24 @@ static int start_world(struct fm_nvmed *n, struct fm_err *err)
 	return 0;
 }
 
+/* The look-up has a thread of its own. This process forks, so only a start that fails leaves it. */
+static int find_socket_group(const char *name, gid_t *gid, struct fm_err *err)
+{
+	int ret = fm_users_find_group_within(name, USERS_NS, gid);
+
+	if (ret == -ETIMEDOUT)
+		return fm_err_set(err, ret,
+				  "nvme.socket_group: the user database does not answer; what "
+				  "group \"%s\" is is not known",
+				  name);
+	if (ret == -ENOENT)
+		return fm_err_set(err, ret,
+				  "nvme.socket_group: this machine has no group \"%s\"; as root: "
+				  "groupadd --system %s",
+				  name, name);
+	return ret < 0 ? fm_err_set(err, ret, "nvme.socket_group: out of memory") : 0;
+}
+
 static int start_api(struct fm_nvmed *n, struct fm_err *err)
 {
 	static const mode_t modes[] = { 0600, 0660, 0666 };	/* by enum fm_config_mode */
@@ -239,19 +259,11 @@ static int start_api(struct fm_nvmed *n, struct fm_err *err)
 					 .gid = (gid_t)-1,
 					 .helpers = n->helpers,
 					 .host = &n->host};
-	const struct group *group;
 	char dir[PATH_MAX];
-	int ret = 0;
+	int ret = cfg->socket_group[0] ? find_socket_group(cfg->socket_group, &opts.gid, err) : 0;
 
-	if (cfg->socket_group[0]) {
-		group = getgrnam(cfg->socket_group);
-		if (!group)
-			return fm_err_set(err, -ENOENT,
-					  "nvme.socket_group: this machine has no group \"%s\"; "
-					  "as root: groupadd --system %s",
-					  cfg->socket_group, cfg->socket_group);
-		opts.gid = group->gr_gid;
-	}
+	if (ret < 0)
+		return ret;
 	/* /run is empty after a boot; without systemd nobody else makes it. */
 	(void)snprintf(dir, sizeof(dir), "%s", cfg->socket);
 	*strrchr(dir, '/') = '\0';

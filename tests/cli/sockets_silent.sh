@@ -92,4 +92,15 @@ await has_ended || bad "n1 waits for a group without end"
 [ "$(cat "$node/exit")" = 1 ] && is_logged 'node.socket_group: the user database does not answer' "$node/log" || bad "n1 ended in another way: $(tail -n 5 "$node/log")"
 cp before "$conf"
 start_again n1
+
+# ---- fmove-nvmed, too
+
+id=11111111-2222-3333-4444-555555555555
+cat >nvmed.conf <<-C
+	node = { name = "n1"; state_directory = "null:"; };
+	nvme = { host_nqn = "nqn.2014-08.org.nvmexpress:uuid:$id"; host_id = "$id"; socket = "$PWD/run/sock"; state_directory = "$PWD/state"; socket_group = "daemon"; };
+C
+timeout "$HANG_S" unshare -m sh -c 'mount --bind silent /etc/group && exec fmove-nvmed --config nvmed.conf' >out 2>&1
+status=$?
+[ $status = 1 ] && grep -q 'nvme.socket_group: the user database does not answer' out || bad "fmove-nvmed ended with $status: $(cat out)"
 exit
