@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,35 +13,9 @@
 #include <unistd.h>
 
 #include "mover/base/err.h"
+#include "mover/base/proc_stat.h"
 
-/* a name of 15 and 51 numbers; the user stands near the top of "status" */
-#define STAT_MAX 1024
-
-/* The fields of /proc/PID/stat that are used. */
-struct stat_line {
-	char name[32], state;
-	pid_t parent;
-	uint64_t start;
-};
-
-/* A name may hold anything, also ") Z 1". */
-static int parse_stat(char *text, struct stat_line *out)
-{
-	char *name = strchr(text, '('), *end = strrchr(text, ')');
-	int parent;
-
-	if (!name || !end || end < name)
-		return -EBADMSG;
-	*end = '\0';
-	(void)snprintf(out->name, sizeof(out->name), "%s", name + 1);
-	if (sscanf(end + 1,
-		   " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-		   "%" SCNu64,
-		   &out->state, &parent, &out->start) != 3)
-		return -EBADMSG;
-	out->parent = parent;
-	return 0;
-}
+#define STAT_MAX FM_PROC_STAT_MAX	/* the user stands near the top of "status" */
 
 static int read_file(const char *root, pid_t pid, const char *name, char text[static STAT_MAX])
 {
@@ -61,12 +34,12 @@ static int read_file(const char *root, pid_t pid, const char *name, char text[st
 	return got < 0 ? (int)got : 0;
 }
 
-static int read_stat(const char *root, pid_t pid, struct stat_line *out)
+static int read_stat(const char *root, pid_t pid, struct fm_proc_stat *out)
 {
 	char text[STAT_MAX];
 	int ret = read_file(root, pid, "stat", text);
 
-	return ret < 0 ? ret : parse_stat(text, out);
+	return ret < 0 ? ret : fm_proc_stat_parse(text, out);
 }
 
 /*
@@ -87,35 +60,35 @@ static bool may_be_ours(const char *root, pid_t pid)
 }
 
 /* A zombie is in no call any more; it waits for whoever inherited it. */
-static bool has_ended(const struct stat_line *is)
+static bool has_ended(const struct fm_proc_stat *is)
 {
 	return is->state == 'Z' || is->state == 'X';
 }
 
 int fm_process_read(const char *root, pid_t pid, struct fm_process *out, struct fm_err *err)
 {
-	struct stat_line is;
+	struct fm_proc_stat is;
 	int ret = read_stat(root, pid, &is);
 
 	if (ret < 0)
 		return fm_err_sys(err, ret, "look at process %d in /proc", (int)pid);
-	*out = (struct fm_process){ .pid = pid, .start = is.start };
+	*out = (struct fm_process){ .pid = pid, .start = is.start_ticks };
 	return 0;
 }
 
 bool fm_process_may_live(const char *root, const struct fm_process *process)
 {
-	struct stat_line is;
+	struct fm_proc_stat is;
 	int ret = read_stat(root, process->pid, &is);
 
 	if (ret == -ENOENT || ret == -ESRCH)
 		return false;
-	return ret < 0 || (is.start == process->start && !has_ended(&is));
+	return ret < 0 || (is.start_ticks == process->start && !has_ended(&is));
 }
 
 static bool may_be_stray(const char *root, pid_t pid, const char *name, pid_t parent)
 {
-	struct stat_line is;
+	struct fm_proc_stat is;
 	int ret = read_stat(root, pid, &is);
 
 	if (ret == -ENOENT || ret == -ESRCH)

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +14,10 @@
 #include "mover/base/call.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/proc_stat.h"
 #include "mover/journal/host.h"
 
-#define FILE_MAX    4096 /* /proc/PID/stat and the lines of status before the one we want */
-#define START_FIELD 22	 /* of stat, counted from 1; proc(5) */
+#define FILE_MAX 4096 /* /proc/PID/stat and the lines of status before the one we want */
 
 _Static_assert(FM_HOLD_BOOT_LEN == FM_JOURNAL_ID_LEN, "one kind of boot");
 
@@ -36,21 +35,6 @@ static int read_proc(pid_t pid, const char *name, char text[static FILE_MAX])
 	(void)close(fd); /* only read */
 	text[got < 0 ? 0 : got] = '\0';
 	return got < 0 ? (int)got : 0;
-}
-
-/*
- * Reads the start time from the text of /proc/PID/stat. The name of a program may hold blanks and
- * parentheses, so fields are counted from the last parenthesis.
- */
-static int start_of(const char *stat, uint64_t *out)
-{
-	const char *at = strrchr(stat, ')');
-
-	for (int field = 2; at && field < START_FIELD; field++)
-		at = strchr(at + 1, ' ');
-	if (!at || sscanf(at + 1, "%" SCNu64, out) != 1)
-		return -EINVAL;
-	return 0;
 }
 
 static int uid_of(const char *status, uid_t *out)
@@ -83,19 +67,22 @@ static int look(pid_t pid, struct fm_hold_process *out, uid_t *uid)
 {
 	char text[FILE_MAX];
 	struct fm_journal_host host;
+	struct fm_proc_stat is;
 	int ret = read_proc(pid, "stat", text);
 
 	*out = (struct fm_hold_process){.pid = pid};
 	if (ret == 0)
-		ret = start_of(text, &out->start);
+		ret = fm_proc_stat_parse(text, &is);
 	if (ret == 0)
 		ret = read_proc(pid, "status", text);
 	if (ret == 0)
 		ret = uid_of(text, uid);
 	if (ret == 0)
 		ret = fm_journal_host_here(&host);
-	if (ret == 0)
-		memcpy(out->boot, host.boot, sizeof(out->boot));
+	if (ret < 0)
+		return ret;
+	out->start = is.start_ticks;
+	memcpy(out->boot, host.boot, sizeof(out->boot));
 	return ret;
 }
 

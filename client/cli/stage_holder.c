@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/cli/cmd.h"
+#include "mover/base/proc_stat.h"
 
 int fm_stage_holder_parse(const char *text, pid_t *out)
 {
@@ -43,13 +44,11 @@ static size_t read_proc(pid_t pid, const char *name, char *out, size_t max)
 
 static pid_t parent_of(pid_t pid)
 {
-	char stat[512];
-	const char *end;
-	int parent;
+	char text[FM_PROC_STAT_MAX];
+	struct fm_proc_stat is;
 
-	(void)read_proc(pid, "stat", stat, sizeof(stat));
-	end = strrchr(stat, ')');
-	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
+	(void)read_proc(pid, "stat", text, sizeof(text));
+	return fm_proc_stat_parse(text, &is) == 0 ? is.parent : 0;
 }
 
 /* Whether one was forked by the other and runs the same still: a subshell, which ends when we

@@ -16,8 +16,8 @@
 #include "mover/base/cores.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/proc_stat.h"
 
-#define STAT_TEXT_MAX 1024
 #define LINE_TEXT_MAX 512
 #define SLACK_S	      1.0 /* of each core: ticks are coarse, and looking takes a while */
 #define SECONDS_MAX   1e6 /* nobody measures for longer */
@@ -110,30 +110,6 @@ static int cores_read(const char *proc, const char *affinity, struct fm_cpu_time
 
 /* ---- /proc/PID/stat ---- */
 
-struct process {
-	const char *name;
-	int parent;
-	unsigned flags;
-	uint64_t ticks;
-};
-
-/* The name is between the first and the last parenthesis, and may have any in it. */
-static int process_parse(char *text, struct process *out)
-{
-	char *name = strchr(text, '('), *end = strrchr(text, ')');
-	uint64_t user, system;
-
-	if (!name || !end || end < name)
-		return -EINVAL;
-	*end = '\0';
-	out->name = name + 1;
-	if (sscanf(end + 1, " %*c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %" SCNu64 " %" SCNu64,
-		   &out->parent, &out->flags, &user, &system) != 4)
-		return -EINVAL;
-	out->ticks = user + system;
-	return 0;
-}
-
 static void thread_take(const char *id, uint64_t ran_ns, uint64_t waited_ns,
 			struct fm_cpu_time *out)
 {
@@ -188,8 +164,9 @@ static void affinity_read(const char *proc, pid_t pid, char out[static LINE_TEXT
  */
 static void process_count(const char *proc, const char *number, pid_t pid, struct fm_cpu_time *out)
 {
-	char path[PATH_MAX], text[STAT_TEXT_MAX];
-	struct process p;
+	char path[PATH_MAX], text[FM_PROC_STAT_MAX];
+	struct fm_proc_stat p;
+	uint64_t ticks;
 	size_t len;
 	FILE *f;
 
@@ -200,12 +177,13 @@ static void process_count(const char *proc, const char *number, pid_t pid, struc
 	len = fread(text, 1, sizeof(text) - 1, f);
 	(void)fclose(f);
 	text[len] = '\0';
-	if (process_parse(text, &p) < 0)
+	if (fm_proc_stat_parse(text, &p) < 0)
 		return;
+	ticks = p.user_ticks + p.system_ticks;
 	if (p.flags & KERNEL_THREAD)
-		out->kernel_ns += strncmp(p.name, "ksoftirqd/", 10) == 0 ? 0 : ns_of(p.ticks);
+		out->kernel_ns += strncmp(p.name, "ksoftirqd/", 10) == 0 ? 0 : ns_of(ticks);
 	else if (pid > 0 && (p.parent == pid || atoi(number) == pid)) {
-		out->process_ns += ns_of(p.ticks);
+		out->process_ns += ns_of(ticks);
 		threads_read(proc, number, out);
 	}
 }

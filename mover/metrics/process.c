@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "mover/base/page.h"
+#include "mover/base/proc_stat.h"
 
 static double seconds(const struct timeval *tv)
 {
@@ -40,28 +41,26 @@ static void add_memory(struct fm_metrics *m, unsigned first)
 	(void)fclose(f);	/* only read */
 }
 
-/* The start in ticks since the boot is the 22nd value of stat; the name, which is the second one
- * and may hold anything, ends with the last parenthesis. */
 static void add_start(struct fm_metrics *m, unsigned first)
 {
-	char line[1024], *at;
-	unsigned long long ticks;
+	char text[FM_PROC_STAT_MAX];
+	struct fm_proc_stat is;
 	struct timespec now, up;
+	size_t len;
 	FILE *f = fopen("/proc/self/stat", "re");
 
 	if (!f)
 		return;
-	at = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	len = fread(text, 1, sizeof(text) - 1, f);
 	(void)fclose(f);	/* only read */
-	for (unsigned i = 2; at && i < 22; i++)
-		at = strchr(at + 1, ' ');
-	if (!at || sscanf(at, "%llu", &ticks) != 1)
+	text[len] = '\0';
+	if (fm_proc_stat_parse(text, &is) < 0)
 		return;
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	(void)clock_gettime(CLOCK_BOOTTIME, &up);
 	fm_metrics_add(m, first + FM_PROCESS_START,
 		       (double)(now.tv_sec - up.tv_sec) + (double)(now.tv_nsec - up.tv_nsec) / 1e9 +
-			       (double)ticks / (double)sysconf(_SC_CLK_TCK),
+			       (double)is.start_ticks / (double)sysconf(_SC_CLK_TCK),
 		       NULL);
 }
 
