@@ -22,7 +22,7 @@ enum kind {
 	REFUSED,	/* it would make another kind of mount of this */
 };
 
-static const struct word {
+static const struct mount_option {
 	const char *name;
 	enum kind kind;
 	unsigned long flag;

@@ -3,10 +3,10 @@
  * mounts - see mounts.h. The kernel's table of mounts, one mount a line:
  *
  *   36 35 98:0 /sub /mnt/a\040b rw,noatime master:1 shared:2 - ext4 /dev/sda1 rw,errors=continue
- *   id parent dev root point options, any number of words, "-", type source options
+ *   id parent dev root point options, any number of tokens, "-", type source options
  *
- * One blank between two words, and a word may be empty: a source can be "". Blanks, tabs, newlines,
- * backslashes and '#' in a word are three octal digits behind a backslash.
+ * One blank between two tokens, and one may be empty: a source can be "". Blanks, tabs, newlines,
+ * backslashes and '#' in one are three octal digits behind a backslash.
  *
  * Why not libmount: here "not mounted" permits a mount on another node, so a line that cannot be
  * read must be an error. libmount leaves such a line out unless it is told otherwise, and it does
@@ -36,28 +36,28 @@
 /* --------------------------------------------------------------------------------- taking apart */
 
 /* A line, or what is left of it. */
-struct words {
-	const char *at, *end;	/* at NULL: there is no further word */
+struct rest {
+	const char *at, *end;	/* at NULL: there is no further token */
 };
 
-struct word {
+struct token {
 	const char *at;
 	size_t len;
 };
 
-static bool next_word(struct words *words, struct word *out)
+static bool next_token(struct rest *rest, struct token *out)
 {
 	const char *blank;
 
-	if (!words->at)
+	if (!rest->at)
 		return false;
-	blank = memchr(words->at, ' ', (size_t)(words->end - words->at));
-	*out = (struct word){ words->at, (size_t)((blank ? blank : words->end) - words->at) };
-	words->at = blank ? blank + 1 : NULL;
+	blank = memchr(rest->at, ' ', (size_t)(rest->end - rest->at));
+	*out = (struct token){ rest->at, (size_t)((blank ? blank : rest->end) - rest->at) };
+	rest->at = blank ? blank + 1 : NULL;
 	return true;
 }
 
-/* A decimal number that ends before `until` or, with 0, with the word. *at is moved behind it. */
+/* A decimal number that ends before `until` or, with 0, with the token. *at is moved behind it. */
 static bool get_number(const char **at, const char *end, char until, unsigned *out)
 {
 	uint64_t value = 0;
@@ -72,27 +72,28 @@ static bool get_number(const char **at, const char *end, char until, unsigned *o
 	return true;
 }
 
-static bool word_id(struct words *words, int *out)
+static bool token_id(struct rest *rest, int *out)
 {
-	struct word word;
+	struct token token;
 	unsigned value;
 
-	if (!next_word(words, &word) || !get_number(&word.at, word.at + word.len, 0, &value))
+	if (!next_token(rest, &token) || !get_number(&token.at, token.at + token.len, 0, &value))
 		return false;
 	*out = (int)value;
 	return true;
 }
 
-static bool word_dev(struct words *words, dev_t *out)
+static bool token_dev(struct rest *rest, dev_t *out)
 {
 	unsigned major_no, minor_no;
 	const char *end;
-	struct word word;
+	struct token token;
 
-	if (!next_word(words, &word))
+	if (!next_token(rest, &token))
 		return false;
-	end = word.at + word.len;
-	if (!get_number(&word.at, end, ':', &major_no) || !get_number(&word.at, end, 0, &minor_no))
+	end = token.at + token.len;
+	if (!get_number(&token.at, end, ':', &major_no) ||
+	    !get_number(&token.at, end, 0, &minor_no))
 		return false;
 	*out = makedev(major_no, minor_no);
 	return true;
@@ -113,14 +114,14 @@ static char unescape(const char *at, const char *end)
 	return (char)value;
 }
 
-/* The word as a string at *to, which is moved behind it; never longer than the word and the blank
+/* The token as a string at *to, which is moved behind it; never longer than the token and the blank
  * behind it. */
-static char *put_word(char **to, struct word word, bool is_escaped)
+static char *put_token(char **to, struct token token, bool is_escaped)
 {
-	const char *end = word.at + word.len;
+	const char *end = token.at + token.len;
 	char *start = *to, byte;
 
-	for (const char *p = word.at; p < end; p++) {
+	for (const char *p = token.at; p < end; p++) {
 		byte = is_escaped ? unescape(p, end) : 0;
 		*(*to)++ = byte ? byte : *p;
 		p += byte ? 3 : 0;
@@ -130,7 +131,7 @@ static char *put_word(char **to, struct word word, bool is_escaped)
 }
 
 /* Whether "ro" is one of the options. */
-static bool has_ro(struct word options)
+static bool has_ro(struct token options)
 {
 	const char *at = options.at, *end = at + options.len, *comma;
 
@@ -145,29 +146,29 @@ static bool has_ro(struct word options)
 /* Takes one line apart, and copies its strings to *to. */
 static bool parse_line(const char *line, size_t len, struct fm_mount *m, char **to)
 {
-	struct words words = { line, line + len };
-	struct word root, point, options, word, type, source, fs_options;
+	struct rest rest = { line, line + len };
+	struct token root, point, options, token, type, source, fs_options;
 
-	if (memchr(line, '\0', len) || !word_id(&words, &m->id) || !word_id(&words, &m->parent) ||
-	    !word_dev(&words, &m->dev) || !next_word(&words, &root) || !next_word(&words, &point) ||
-	    !next_word(&words, &options))
+	if (memchr(line, '\0', len) || !token_id(&rest, &m->id) || !token_id(&rest, &m->parent) ||
+	    !token_dev(&rest, &m->dev) || !next_token(&rest, &root) || !next_token(&rest, &point) ||
+	    !next_token(&rest, &options))
 		return false;
 	do {
-		if (!next_word(&words, &word))
+		if (!next_token(&rest, &token))
 			return false;
-	} while (word.len != 1 || word.at[0] != '-');
-	if (!next_word(&words, &type) || !next_word(&words, &source) ||
-	    !next_word(&words, &fs_options))
+	} while (token.len != 1 || token.at[0] != '-');
+	if (!next_token(&rest, &type) || !next_token(&rest, &source) ||
+	    !next_token(&rest, &fs_options))
 		return false;
-	if (words.at || point.len == 0 || point.at[0] != '/' || type.len == 0)
+	if (rest.at || point.len == 0 || point.at[0] != '/' || type.len == 0)
 		return false;
-	m->root = put_word(to, root, true);
-	m->point = put_word(to, point, true);
-	m->options = put_word(to, options, false);
+	m->root = put_token(to, root, true);
+	m->point = put_token(to, point, true);
+	m->options = put_token(to, options, false);
 	(*to)[-1] = ',';
-	(void)put_word(to, fs_options, false);
-	m->fs_type = put_word(to, type, true);
-	m->source = put_word(to, source, true);
+	(void)put_token(to, fs_options, false);
+	m->fs_type = put_token(to, type, true);
+	m->source = put_token(to, source, true);
 	m->is_read_only = has_ro(options) || has_ro(fs_options);
 	return true;
 }

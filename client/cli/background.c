@@ -2,11 +2,11 @@
 /*
  * background - see background.h.
  *
- * Happy path: fork; the new process leaves the session, connects and asks; accepted: it writes its
- * word into a pipe; the command reads that and ends; the transfer goes on. While it waits for a
- * place: that is a word too, which the command says. Failure modes: before it is accepted: the word
- * has the error, which the command says as its own. Later: the daemon keeps what became of the job,
- * and nobody is told here.
+ * Happy path: fork; the new process leaves the session, connects and asks; accepted: it writes a
+ * report into a pipe; the command reads that and ends; the transfer goes on. While it waits for a
+ * place: that is a report too, which the command says. Failure modes: before it is accepted: the
+ * report has the error, which the command says as its own. Later: the daemon keeps what became of
+ * the job, and nobody is told here.
  */
 #include "client/cli/background.h"
 
@@ -33,15 +33,15 @@
 #define GOES_MAX 10
 
 /* Of the new process to the command. One write. */
-struct word {
+struct report {
 	int code;			/* 0: accepted */
 	bool is_kept;
-	/* neither accepted nor failed: the text is to be said, and another word comes */
+	/* neither accepted nor failed: the text is to be said, and another report comes */
 	bool is_waiting;
 	char job[FMOVE_JOB_MAX];
 	char text[FM_ERR_TEXT_MAX];
 };
-_Static_assert(sizeof(struct word) <= PIPE_BUF, "a word is written at once");
+_Static_assert(sizeof(struct report) <= PIPE_BUF, "a report is written at once");
 
 struct fm_background {
 	char job[FMOVE_JOB_MAX];	/* "": not accepted yet */
@@ -52,7 +52,7 @@ struct fm_background {
 
 /* ---- in the new process ---- */
 
-static void say_word(const struct word *w)
+static void say_report(const struct report *w)
 {
 	(void)!write(PIPE_FD, w, sizeof(*w));	/* the command may have been killed */
 	(void)close(PIPE_FD);
@@ -61,7 +61,7 @@ static void say_word(const struct word *w)
 static void accepted(void *ctx, const char *job)
 {
 	struct fm_background *b = ((struct fm_transfer *)ctx)->background;
-	struct word w = { .code = 0 };
+	struct report w = { .code = 0 };
 
 	if (b->job[0])		/* once more, with another daemon */
 		return;
@@ -69,12 +69,12 @@ static void accepted(void *ctx, const char *job)
 	memcpy(w.job, b->job, sizeof(w.job));
 	(void)prctl(PR_SET_PDEATHSIG, 0);
 	fm_interrupt_stop();
-	say_word(&w);
+	say_report(&w);
 }
 
 static void say_waiting(void *ctx, const char *text)
 {
-	struct word w = { .is_waiting = true };
+	struct report w = { .is_waiting = true };
 
 	if (((struct fm_transfer *)ctx)->background->job[0])	/* nobody listens any more */
 		return;
@@ -164,7 +164,7 @@ _Noreturn static void stay(struct fm_transfer *t, int pipe_fd,
 			   void *ctx, struct fm_outcome *one)
 {
 	struct fm_background b = { .part = NULL };
-	struct word w = { .code = 0 };
+	struct report w = { .code = 0 };
 	int ret = begin(t, pipe_fd, &b, &one->err);
 
 	for (unsigned i = 0; ret == 0 || (i > 0 && i < GOES_MAX); i++) {
@@ -187,7 +187,7 @@ _Noreturn static void stay(struct fm_transfer *t, int pipe_fd,
 		(void)snprintf(w.text, sizeof(w.text), "%s",
 			       one->err.code < 0 ? one->err.text
 						 : "fmoved did not say which job it is");
-		say_word(&w);
+		say_report(&w);
 	}
 	_exit(0);	/* buffers that were the command's stay unwritten */
 }
@@ -221,7 +221,7 @@ bool fm_background_is_over(const struct fm_transfer *t, bool *is_published)
 /* ---- in the command ---- */
 
 /* Waits for the report of the new process. A signal is passed on to it. */
-static int hear(int fd, pid_t pid, struct word *w, struct fm_err *err)
+static int hear(int fd, pid_t pid, struct report *w, struct fm_err *err)
 {
 	struct pollfd fds[2] = { { fd, POLLIN, 0 }, { fm_interrupt_fd(), POLLIN, 0 } };
 	ssize_t n;
@@ -250,7 +250,7 @@ static int hear(int fd, pid_t pid, struct word *w, struct fm_err *err)
 	}
 }
 
-static int take_word(const struct word *w, struct fm_outcome *one)
+static int take_report(const struct report *w, struct fm_outcome *one)
 {
 	one->is_kept = w->is_kept;
 	if (w->code < 0)
@@ -289,7 +289,7 @@ int fm_background_run(struct fm_transfer *t, const char *path, bool is_target,
 		      void *ctx, struct fm_outcome *one)
 {
 	char whole[PATH_MAX];
-	struct word w;
+	struct report w;
 	int fds[2], ret = whole_path(path, is_target, whole, &one->err);
 	pid_t pid;
 
@@ -311,7 +311,7 @@ int fm_background_run(struct fm_transfer *t, const char *path, bool is_target,
 	if (pid < 0)
 		return ret;
 	if (ret == 0)
-		ret = take_word(&w, one);
+		ret = take_report(&w, one);
 	if (ret < 0)
 		(void)waitpid(pid, NULL, 0);	/* it has ended, or is about to */
 	return ret;
