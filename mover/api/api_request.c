@@ -192,7 +192,8 @@ static int store_take(const struct key *k, const struct fm_json *value, struct f
 	const char *text = (const char *)r + k->at;
 	int ret = word_take(k, value, r, err);
 
-	if (ret == 0 && strncmp(text, FM_STORE_HIDDEN, strlen(FM_STORE_HIDDEN)) == 0)
+	if (ret == 0 &&
+	    strncmp(text, FM_STORE_INTERNAL_PREFIX, strlen(FM_STORE_INTERNAL_PREFIX)) == 0)
 		return fm_err_set(err, -EINVAL, "\"%s\": '%s' is no name of a store", k->name,
 				  text);
 	return ret;

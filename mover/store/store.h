@@ -549,7 +549,7 @@ struct fm_store_ops {
 
 /* Names of hidden stores begin so, those of a configuration with no dot. Nodes alone say them: the
  * API takes none. */
-#define FM_STORE_HIDDEN ".staging"
+#define FM_STORE_INTERNAL_PREFIX ".staging"
 
 struct fm_store {
 	const struct fm_store_ops *ops;

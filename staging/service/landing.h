@@ -22,7 +22,7 @@
 struct fm_engine;
 
 /* No name of a configuration begins so. */
-#define FM_LANDING_STORE FM_STORE_HIDDEN
+#define FM_LANDING_STORE FM_STORE_INTERNAL_PREFIX
 #define FM_LANDING_PATH_MAX (2 * FM_WIRE_STAGE_RUN_LEN + 32)
 
 /* ---- memory ---- */

@@ -22,7 +22,7 @@ struct fm_cache;
 struct fm_cache_key;
 struct fm_err;
 
-#define FM_LENT_STORE FM_STORE_HIDDEN ".lent"
+#define FM_LENT_STORE FM_STORE_INTERNAL_PREFIX ".lent"
 #define FM_LENT_VERSION_LEN 64u		/* characters */
 
 /*

@@ -24,7 +24,7 @@ static int set_store(unsigned n, bool is_hidden)
 
 	stores[n] = (struct fm_store){.ops = &ops, .is_hidden = is_hidden};
 	(void)snprintf(stores[n].name, sizeof(stores[n].name), "%s%u",
-		       is_hidden ? FM_STORE_HIDDEN : "s", n);
+		       is_hidden ? FM_STORE_INTERNAL_PREFIX : "s", n);
 	return fm_engine_set_store(engine, &stores[n], &err);
 }
 
