@@ -165,7 +165,17 @@ struct fm_stage_result {
 
 struct fm_stage_ask;
 
-/* done(ctx, ...) once, unless an error is returned; ctx NULL: to nobody. */
+/*
+ * Begins a request. done(ctx, ...) comes once, later, never inside this call, and *result is good
+ * during it; not after an error here. ctx NULL: to nobody. All strings of *r are copied, and what
+ * it refers to is referred to. *out is good until done() returns, or until fm_stage_ask_forget().
+ *
+ * -EINVAL: the name; or, by content, this node is not one of the nodes. -ENAMETOOLONG: the path.
+ * -EBUSY: he has as many requests under way as he may. -EACCES: the source's node is not one of
+ * those that this one stages together with. -ENOENT: a name among the nodes is none's. -ENOMEM.
+ * -EHOSTDOWN: the stager stops. What cannot be asked of the source at once is an error here, too,
+ * as fm_request_start() has it.
+ */
 int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 		  void (*done)(void *ctx, const struct fm_stage_result *result), void *ctx,
 		  struct fm_stage_ask **out, struct fm_err *err);
@@ -174,7 +184,7 @@ int fm_stager_ask(struct fm_stager *s, const struct fm_stage_request *r,
 void fm_stager_log_failed(struct fm_stager *s, const char *job, uid_t uid, const char *name,
 			  const struct fm_err *why);
 
-/* Who asked has gone away. */
+/* Who asked has gone away: done() does not come, and the request goes on. */
 void fm_stage_ask_forget(struct fm_stage_ask *ask);
 
 /*
