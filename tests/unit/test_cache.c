@@ -619,7 +619,7 @@ static void share_places(struct scene *s, unsigned *n)
 }
 
 /* When as many are there as there may be, one more comes as soon as one of them may go. */
-static void fill_up(struct scene *s, unsigned *n, uint64_t idle)
+static void fill_all_places(struct scene *s, unsigned *n, uint64_t idle)
 {
 	struct fm_cache_sums sums;
 
@@ -649,7 +649,7 @@ static void test_places(void)
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, pinned, 1000, &s.err), 0);
 	scene_pass(&s, 2 * HOUR);
 	share_places(&s, &n);
-	fill_up(&s, &n, idle);
+	fill_all_places(&s, &n, idle);
 	/* What may go is in nobody's way. */
 	scene_pass(&s, 2 * HOUR);
 	CU_ASSERT_EQUAL(plan_small(&s, ++n, 1000, NULL), 0);
