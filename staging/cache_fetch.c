@@ -307,10 +307,12 @@ static int plan_it(struct fm_cache_fetch *f, const struct fm_cache_plan *plan, s
 	pthread_mutex_lock(&c->lock);
 	ret = found = find_partial(c, plan, &f->e, err);
 	pthread_mutex_unlock(&c->lock);
+	if (ret == 0) /* before anything goes for it */
+		ret = fm_cache_place_check(c, plan, err);
 	if (ret == 0)
 		ret = fm_cache_room_make(c, fm_cache_room_of(&size), plan->files, plan->name, err);
 	if (ret == 0) /* after what went for room, which leaves its place */
-		ret = fm_cache_place_make(c, plan, err);
+		ret = fm_cache_place_make(c, plan->name, err);
 	if (ret == 0)
 		ret = add_entry(c, plan, &f->e, err);
 	if (ret < 0)

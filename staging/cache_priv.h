@@ -164,8 +164,12 @@ void fm_cache_hold_free(struct fm_cache_hold *h);
 /* cache_room.c: under `room`. name: for whom, or NULL. */
 int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const char *name,
 		       struct fm_err *err);
-/* A place for one more dataset in the index, for which one goes if need be. */
-int fm_cache_place_make(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err);
+/*
+ * Whether who asks may have one more place in the index; that there is one, for which a dataset
+ * goes if need be.
+ */
+int fm_cache_place_check(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err);
+int fm_cache_place_make(struct fm_cache *c, const char *name, struct fm_err *err);
 
 /*
  * For a small file of ours that was not written because the disk is full: datasets that nobody

@@ -490,15 +490,15 @@ static int evict_for_place(struct fm_cache *c, const char *name, struct fm_err *
 	return count_of(c) < FM_CACHE_DATASETS_MAX ? 0 : no_place(c, name, err);
 }
 
-int fm_cache_place_make(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err)
+int fm_cache_place_check(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err)
 {
-	unsigned count = count_of(c);
 	/* Of half of them nobody can have more than his share. */
-	int ret = count < FM_CACHE_DATASETS_MAX / 2 ? 0 : check_share(c, plan, err);
+	return count_of(c) < FM_CACHE_DATASETS_MAX / 2 ? 0 : check_share(c, plan, err);
+}
 
-	if (ret < 0 || count < FM_CACHE_DATASETS_MAX)
-		return ret;
-	return evict_for_place(c, plan->name, err);
+int fm_cache_place_make(struct fm_cache *c, const char *name, struct fm_err *err)
+{
+	return count_of(c) < FM_CACHE_DATASETS_MAX ? 0 : evict_for_place(c, name, err);
 }
 
 bool fm_cache_has_made_room(struct fm_cache *c, int code)

@@ -607,11 +607,17 @@ static unsigned fill_places(struct scene *s, unsigned *n, uid_t uid, const char 
  * Whatever one stages, others find a place: he has at most seven times of what he leaves, and 64
  * are root's. A node is one, whichever users it names.
  */
-static void share_places(struct scene *s, unsigned *n)
+static void share_places(struct scene *s, unsigned *n, uint64_t idle)
 {
+	const struct fm_cache_plan large = plan_of(250, 36 * MIB, 1000, NULL);
+	struct fm_cache_fetch *f;
+
 	CU_ASSERT_EQUAL(fill_places(s, n, 1000, NULL), 3527); /* leaves 504 of 4032 - 1 */
 	CU_ASSERT_PTR_NOT_NULL(strstr(s->err.text, "3527 of the 4096 datasets that may be here "
 						   "came for you and cannot go yet"));
+	/* There would be room for it, if something went. */
+	CU_ASSERT_EQUAL(fm_cache_fetch(s->c, &large, &f, &s->err), -EDQUOT);
+	CU_ASSERT_EQUAL(scene_state(s, idle), FM_CACHE_READY);
 	CU_ASSERT_EQUAL(fill_places(s, n, 1001, NULL), 441); /* leaves 63 */
 	CU_ASSERT_EQUAL(plan_small(s, ++*n, 1000, "n1"), 0);
 	CU_ASSERT_EQUAL(fill_places(s, n, 1001, "n1"), 54); /* with that one 55: leaves 8 */
@@ -648,7 +654,7 @@ static void test_places(void)
 	idle = scene_stage(&s, 2, 2 * FILE_LEN);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, pinned, 1000, &s.err), 0);
 	scene_pass(&s, 2 * HOUR);
-	share_places(&s, &n);
+	share_places(&s, &n, idle);
 	fill_all_places(&s, &n, idle);
 	/* What may go is in nobody's way. */
 	scene_pass(&s, 2 * HOUR);
