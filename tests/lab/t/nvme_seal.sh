@@ -133,6 +133,13 @@ second_seal() {
 	seals
 }
 
+# Down and up it is the same seal: the writer finds what it sealed.
+same_seal() {
+	check fmn connect data --wait ${HANG_S}s
+	check fmn up data --wait ${HANG_S}s
+	is mounted_epoch "$last_epoch" || fail "sealed anew without need: $(nvmed_field data mounted_epoch) after $last_epoch"
+}
+
 cached() {
 	sha256sum < "$(disk2)"
 }
@@ -311,6 +318,7 @@ races() {
 driver() {
 	first_seal
 	second_seal
+	same_seal
 	stale_blocks
 	cut_off
 	refusals
