@@ -86,6 +86,7 @@ struct mood {
 	/* and does not die at its deadline, but ends five minutes later */
 	bool hangs_mount;
 	bool is_mounting_late;		/* then it has mounted all the same */
+	bool leaves_discovery;		/* its controller, with an error */
 	/* somebody else's unmount is still writing: disconnects that ask are told */
 	bool is_written;
 	unsigned hang_percent, fail_percent;
@@ -910,6 +911,11 @@ static int do_discover(const struct call *c, struct fm_json *answer, struct fm_e
 	unsigned volume = volume_of_key(c->key);
 	struct fm_json *all = fm_json_array();
 
+	if (sim.mood.leaves_discovery) {
+		fm_json_free(all);
+		fm_json_set(answer, "left", fm_json_of_bool(true));
+		return fm_err_set(err, -ETIMEDOUT, "it is still there");
+	}
 	sim.has_discovery = sim.has_discovery && c->was_there;
 	if (!sim.can_resolve) {
 		fm_json_free(all);
@@ -2214,6 +2220,16 @@ static void test_discovery_left(void)
 	run_for(5 * S);
 	CU_ASSERT_FALSE(sim.has_discovery);
 	CU_ASSERT_EQUAL(controllers(), 2);
+	/* One that could not be removed. */
+	sim.can_resolve = sim.mood.leaves_discovery = true;
+	run_until("discover");
+	run_until("disconnect");
+	sim.mood.leaves_discovery = false;
+	CU_ASSERT_TRUE(sim.has_discovery);
+	run_for(20 * S);
+	CU_ASSERT_FALSE(sim.has_discovery);
+	sim.can_resolve = false;
+	run_for(60 * S);
 	/* Somebody else's stays, also when our helper was killed that used it. */
 	sim.can_resolve = true;
 	sim.is_discovery_foreign = true;
