@@ -432,11 +432,11 @@ static const char *const fault_names[] = {
 	"rdma.listen",	     "rdma.listener",	  "rdma.probe",		"rdma.conn_alloc",
 	"rdma.id",	     "rdma.resolve_addr", "rdma.resolve_route", "rdma.pd_struct",
 	"rdma.pd",	     "rdma.query_port",	  "rdma.comp_channel",	"rdma.cq",
-	"rdma.msgs",	     "rdma.msgs_mr",	  "rdma.qp_inline",	"rdma.qp",
-	"rdma.init_attr",    "rdma.modify_qp",	  "rdma.post_recv",	"rdma.connect",
-	"rdma.migrate",	     "rdma.accept",	  "rdma.establish",	"rdma.cm_event",
-	"rdma.region_alloc", "rdma.reg_mr",	  "rdma.post_send",	"rdma.poll_cq",
-	"rdma.notify",	     "loop.watch",
+	"rdma.memory", "rdma.msgs", "rdma.msgs_mr", "rdma.qp_inline",
+	"rdma.qp", "rdma.init_attr", "rdma.modify_qp", "rdma.post_recv",
+	"rdma.connect", "rdma.migrate", "rdma.accept", "rdma.establish",
+	"rdma.cm_event", "rdma.region_alloc", "rdma.reg_mr", "rdma.post_send",
+	"rdma.poll_cq", "rdma.notify", "loop.watch",
 };
 
 #define FAULT_TIMES 6	/* of one point: some are passed in every pass of the loop */

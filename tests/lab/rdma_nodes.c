@@ -167,7 +167,8 @@ void node_dial(struct node *n, const struct sockaddr_storage *to, uint16_t port,
 	n->dialled = NULL;
 	memset(&n->dial_err, 0, sizeof(n->dial_err));
 	if (fm_rdma_dial(n->rdma, &dial) < 0) {
-		dial_done(n, -ENOMEM, NULL, &(struct fm_err){.code = -ENOMEM});
+		fm_err_set(&n->dial_err, -ENOMEM, "no memory to dial");
+		dial_done(n, -ENOMEM, NULL, NULL);
 		return;
 	}
 	assert(!n->is_dialled);		/* a later pass */
