@@ -26,6 +26,7 @@
 #include "staging/service/hub_ask.h"
 #include "staging/service/own_ask.h"
 #include "staging/service/run.h"
+#include "staging/service/stage_ask.h"
 #include "staging/service/stager.h"
 #include "staging/service/together.h"
 #include "staging/sha256.h"

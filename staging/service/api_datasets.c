@@ -23,6 +23,7 @@
 #include "staging/service/elsewhere.h"
 #include "staging/service/hub.h"
 #include "staging/service/run.h"
+#include "staging/service/stage_ask.h"
 #include "staging/service/stager.h"
 #include "staging/service/there.h"
 #include "staging/service/together.h"

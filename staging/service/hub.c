@@ -305,7 +305,7 @@ struct mark {
  * - in a repository that is not there, or whose mark is the dataset's own source. A mark that is
  *   damaged, missing or of several is nobody's;
  * - of a dataset that this node has fetched from that source: it listed it there by itself, over a
- *   connection whose key is that node's, and compared blobs with their names (stager.h);
+ *   connection whose key is that node's, and compared blobs with their names (stage_ask.h);
  * - that the source, asked again by this node, says leads to that commit (keeper.c).
  *
  * All of it is done while h->lock is held, so of two sources at once the second one finds the mark

@@ -17,6 +17,7 @@
 #include "mover/node/node.h"
 #include "staging/service/hub.h"
 #include "staging/service/hub_find.h"
+#include "staging/service/stager.h"
 
 struct fm_hub_ask {
 	struct fm_list at;

@@ -3,14 +3,14 @@
  * hub_ask - a request for a revision of a repository of Hugging Face.
  *
  * Happy path: find it in a hub cache of any node (hub_find.h); have that commit staged as any
- * source is (stager.h), also on several nodes, each of which shows it in its hub (hub.h). Failure:
- * of any of these, it ends.
+ * source is (stage_ask.h), also on several nodes, each of which shows it in its hub (hub.h).
+ * Failure: of any of these, it ends.
  * Control thread.
  */
 #ifndef FM_STAGE_HUB_ASK_H
 #define FM_STAGE_HUB_ASK_H
 
-#include "staging/service/stager.h"
+#include "staging/service/stage_ask.h"
 
 struct fm_hub_ask;
 

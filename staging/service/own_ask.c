@@ -17,6 +17,7 @@
 #include "mover/node/node.h"
 #include "staging/service/hub.h"
 #include "staging/service/served.h"
+#include "staging/service/stager.h"
 
 struct fm_own_ask {
 	char job[FM_WIRE_JOB_LEN + 1];

@@ -4,16 +4,16 @@
  *
  * He reads it himself, and serves it (served.h): one channel for the listing, one for the copy.
  * Happy path: what he passed is looked at in his holder; the rest is a request as any
- * (stager.h), whose source has his number in it (hub.h), so nobody else is given its copy, and no
- * other node hears of it. Failure: of any of these, or he goes away: nothing is left. What came by
- * then is no part of his next request, who may serve anything else then (run.c).
+ * (stage_ask.h), whose source has his number in it (hub.h), so nobody else is given its copy,
+ * and no other node hears of it. Failure: of any of these, or he goes away: nothing is left. What
+ * came by then is no part of his next request, who may serve anything else then (run.c).
  *
  * Control thread.
  */
 #ifndef FM_STAGE_OWN_ASK_H
 #define FM_STAGE_OWN_ASK_H
 
-#include "staging/service/stager.h"
+#include "staging/service/stage_ask.h"
 
 struct fm_holder;
 struct fm_own_ask;

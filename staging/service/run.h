@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run - one dataset that is fetched, for all who asked for it. Control thread. See stager.h.
+ * run - one dataset that is fetched, for all who asked for it. Control thread. See stage_ask.h.
  */
 #ifndef FM_STAGE_RUN_H
 #define FM_STAGE_RUN_H
@@ -10,6 +10,7 @@
 #include "mover/base/log.h"
 #include "mover/base/worker.h"
 #include "staging/manifest.h"
+#include "staging/service/stage_ask.h"
 #include "staging/service/stager.h"
 
 struct fm_served;
