@@ -384,7 +384,8 @@ int fm_helper_unmount(struct fm_json *request, struct fm_json *answer, struct fm
 	bool is_mounted = false;
 	int ret;
 
-	ret = fm_helper_unpack(request, err, "{s:s, s?o, s?s, s?o, s?b, s?b, s?b, s?b, s?b, s?b, s?s}",
+	ret = fm_helper_unpack(request, err,
+			       "{s:s, s?o, s?s, s?o, s?b, s?b, s?b, s?b, s?b, s?b, s?s}",
 			       "point", &f.point, "rdev", &f.rdev, "device", &f.device,
 			       "device_rdev", &f.device_rdev, "force", &f.force, "lazy", &f.lazy,
 			       "sync", &f.sync, "keep_unsynced", &f.keep_unsynced, "shutdown",

@@ -5,8 +5,8 @@
  *
  * Who fills a snapshot only copies numbers and short texts, in any order; who writes it sorts them
  * by metric. So the filling can be done where the numbers are, and the writing elsewhere. One
- * thread at a time. It is bounded: what does not fit is counted. Values without labels, such as that count, have a
- * place kept for each of the table.
+ * thread at a time. It is bounded: what does not fit is counted. Values without labels, such as
+ * that count, have a place kept for each of the table.
  */
 #ifndef FM_METRICS_H
 #define FM_METRICS_H

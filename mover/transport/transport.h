@@ -392,8 +392,10 @@ struct fm_net_ops {
 	 */
 	uint16_t (*data_port)(struct fm_net *net, enum fm_kind kind, const char **why);
 
-	/* dial is copied, and its done() comes in a later pass. -ENOMEM: it never comes, since there
-	 * is no memory to remember it. */
+	/*
+	 * dial is copied, and its done() comes in a later pass. -ENOMEM: it never comes, since
+	 * there is no memory to remember it.
+	 */
 	int (*data_dial)(struct fm_net *net, const struct fm_data_dial *dial);
 
 	int (*domain_new)(struct fm_net *net, struct fm_domain **out, struct fm_err *err);

@@ -215,7 +215,8 @@ static void test_text_of_doubt(void)
 {
 	static const char before[] =
 		"{\"boot\": \"b\", \"controllers\": ["
-		"{\"controller\": \"\", \"id\": 0, \"cntlid\": 0, \"subsystem\": \"s\", \"address\": \"10.0.0.1\", \"port\": \"4420\"}]}";
+		"{\"controller\": \"\", \"id\": 0, \"cntlid\": 0, \"subsystem\": \"s\", "
+		"\"address\": \"10.0.0.1\", \"port\": \"4420\"}]}";
 	struct fm_owned_list list = expecting(), again;
 	char *text;
 

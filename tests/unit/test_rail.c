@@ -532,8 +532,8 @@ static uint64_t until_up(void)
 }
 
 /*
- * Goal:   without memory to dial a rail waits, asks for no tokens meanwhile, and comes when there is
- *         some again; the session may also end then.
+ * Goal:   without memory to dial a rail waits, asks for no tokens meanwhile, and comes when there
+ *         is some again; the session may also end then.
  * Method: the network has none for ten seconds, then none when the engine stops.
  */
 static void test_no_memory(void)
