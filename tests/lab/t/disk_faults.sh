@@ -313,6 +313,30 @@ arrived() {
 	diff -r "$1" /mnt/dest/b/$2 || fail "$where: what is there is not what was sent"
 }
 
+# Whoever syncs first hears that writing failed, and nobody after him: a group whose members were in the page cache then is not committed, though all its names
+# are there. Only their bytes are written while the disk is broken.
+lost_group() {
+	local id try
+
+	where="$fs, a group whose writing failed, of which somebody else was told"
+	cases=$((cases + 1))
+	echo "--- $where"
+	id=$(fmn group begin --members 1 n2:b/g) || fail "$where: no group"
+	check fmn put --quiet --durability memory --group "$id" /mnt/source/new n2:b/g/m
+	break_writes
+	xfs_io -r -c "sync_range -b -w 0 0" -c "sync_range -a 0 0" /mnt/dest/b/.fmove.*.group/members/m > $D/out 2>&1 || true
+	mend_dest
+	! sync -f /mnt/dest/b 2> $D/err || fail "$where: nobody is told"
+	check sync -f /mnt/dest/b
+	for try in 1 2; do
+		! fmn group commit "$id" n2:b/g > $D/out 2> $D/err || fail "$where: it is committed"
+		grep -q "discard the group" $D/err || fail "$where: $(cat $D/err)"
+		[ ! -e /mnt/dest/b/g ] || fail "$where: it has its name"
+	done
+	check fmn group discard "$id" n2:b/g
+	still_up
+}
+
 # The disk stops answering for longer than a peer may be silent: a slow disk is no lost peer, and nobody else waits for it.
 hangs() {
 	fault "a disk that hangs for $DISK_HANG_S s" "." may hang_dest true
@@ -386,7 +410,7 @@ all_cases() {
 	dm_down dest
 }
 
-need blockdev xfs_quota mke2fs filefrag
+need blockdev xfs_quota xfs_io mke2fs filefrag
 need_module dm_flakey
 make_source
 node_extra='memory = { arena = "16MiB"; slab = "4MiB"; total = "128MiB"; }; mover = { chunk = "256KiB"; };'
@@ -395,11 +419,11 @@ node_stores='{ name = "d"; directory = "/mnt/dest/s"; replace = true; },
 mkdir -p /mnt/dest/s /mnt/dest/b
 if [ -z "$LAB_ROUNDS" ]; then
 	all_cases ext4 bit_rot no_space write_errors read_errors read_only
-	all_cases xfs no_space_at_all over_quota failed_sync dead_disk hangs
+	all_cases xfs no_space_at_all over_quota failed_sync lost_group dead_disk hangs
 else
 	for ((round = 1; round <= LAB_ROUNDS; round++)); do
 		for fs in ext4 xfs; do
-			all_cases $fs bit_rot no_space no_space_at_all over_quota failed_sync write_errors read_errors hangs read_only dead_disk
+			all_cases $fs bit_rot no_space no_space_at_all over_quota failed_sync lost_group write_errors read_errors hangs read_only dead_disk
 		done
 	done
 fi
