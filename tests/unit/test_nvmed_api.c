@@ -38,7 +38,9 @@ static const struct fm_host host = { "nqn.host", "11111111-2222-3333-4444-555555
 
 #define UUID "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 /* what is configured, and connected; else the machine has nothing */
-static bool is_mounted;
+static bool is_mounted, is_shared;
+/* the unmount that a seal has begun; is_shared: it can begin */
+static struct fm_helper *unmounting;
 
 static int one_namespace(struct fm_inventory *inv)
 {
@@ -94,11 +96,21 @@ static int no_start(void *ctx, struct fm_helper *helper, const char *key, struct
 		    uint64_t timeout_ns, struct fm_err *e)
 {
 	(void)ctx;
-	(void)helper;
 	(void)key;
-	(void)request;
 	(void)timeout_ns;
+	if (is_shared &&
+	    strcmp(fm_json_as_text(fm_json_get(request, "call")), "unmount") == 0) {
+		unmounting = helper;
+		return 0;
+	}
 	return fm_err_set(e, -EAGAIN, "no process can be started");
+}
+
+static bool no_helper(void *ctx, const char *key)
+{
+	(void)ctx;
+	(void)key;
+	return false;
 }
 
 static int no_iopolicy(void *ctx, const char *subsystem, const char *policy, struct fm_err *e)
@@ -164,6 +176,7 @@ static const struct fm_supervisor_world world = {
 	.read_settings = no_settings,
 	.read_mounts = no_mounts,
 	.start = no_start,
+	.has_helper = no_helper,
 	.may_stray = no_stray,
 	.set_iopolicy = no_iopolicy,
 	.rescan = no_rescan,
@@ -192,6 +205,7 @@ static void begin(void)
 				   .uuid = "",
 				   .nguid = "",
 				   .mount_point = "/srv/data",
+				   .mode = is_shared ? FM_VOLUME_SHARED_READ : FM_VOLUME_EXCLUSIVE,
 				   .fs_type = "",
 				   .mount_options = "",
 				   .writer = "n1",
@@ -441,6 +455,29 @@ static void test_nothing_forced(void)
 	is_mounted = false;
 }
 
+/* Who waits for a seal hears why there is none. */
+static void test_unwritten(void)
+{
+	struct fm_json *answer = fm_json_pack("{s:s}", "sync_error", "Input/output error");
+	int fd;
+
+	if (geteuid() == 0) {
+		is_mounted = is_shared = true;
+		begin();
+		fd = dial();
+		tell(fd, "{\"id\": 1, \"op\": \"seal\", \"volume\": \"data\"}");
+		for (unsigned i = 0; i < WAIT_MS && !unmounting; i++)
+			fm_loop_step(loop, FM_NS_PER_MS);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(unmounting);
+		unmounting->done(unmounting, -EIO, "left mounted: Input/output error", answer);
+		CU_ASSERT_TRUE(hear(fd) && has("\"EIO\"") && has("not sealed: "));
+		close(fd);
+		end();
+		is_mounted = is_shared = false;
+	}
+	fm_json_free(answer);
+}
+
 /* Of what is mounted, and is to stay so. */
 static void test_ask(void)
 {
@@ -614,6 +651,7 @@ int main(void)
 		{"wishes: refused, late, undone by others", test_wishes},
 		{"who asks whether it may be mounted has it looked at anew", test_ask},
 		{"who forces what is mounted is told that nothing is forced", test_nothing_forced},
+	{"a seal of what could not be written says why it is none", test_unwritten},
 		{"all volumes down, and up again", test_all},
 		{"another user may look and nothing else", test_another_user},
 		{"however many others ask, root gets in", test_room_for_root},
