@@ -223,7 +223,7 @@ done
 repository 2 bad "$one"
 echo evil >"$(store 2)/models--org--bad/snapshots/$one/config.json"
 fmove stage --nodes all hf:org/bad >out 2>err
-[ $? -eq 1 ] && grep -q 'n3: failed: .*not what its name says' err || bad "a damaged blob: $(cat out err)"
+[ $? -eq 5 ] && grep -q 'n3: failed: .*not what its name says' err || bad "a damaged blob: $(cat out err)"
 for i in 1 2 3; do
 	[ ! -e "$dir/c/n$i/cache/hf/hub/models--org--bad" ] || bad "n$i has a damaged blob in its hub"
 done
