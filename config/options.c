@@ -394,6 +394,15 @@ bool fm_option_is_in(const struct fm_option *o, const char *section)
 	return strncmp(o->path, section, len) == 0 && o->path[len] == '.';
 }
 
+bool fm_option_are_equal(const char *section, const void *a, const void *b)
+{
+	for (unsigned i = 0; i < fm_option_count; i++)
+		if (fm_option_is_in(&fm_options[i], section) &&
+		    !fm_option_is_equal(&fm_options[i], a, b))
+			return false;
+	return true;
+}
+
 const struct fm_option *fm_option_find(const char *section, const char *name)
 {
 	for (unsigned i = 0; i < fm_option_count; i++)

@@ -51,6 +51,7 @@
 #include "mover/metrics/exporter.h"
 #include "mover/queue/queue.h"
 #include "mover/services/volume_store.h"
+#include "mover/store/access.h"
 #include "mover/store/mapped.h"
 #include "mover/store/store.h"
 #include "mover/transport/net.h"
@@ -242,6 +243,17 @@ int fm_fmoved_open_store(const struct fm_config_store *cfg, const struct fm_volu
 		opts.written_by = volume->written_by;
 	}
 	return open_store(cfg, &opts, out, err);
+}
+
+bool fm_fmoved_asks_users(const struct fm_config_store *cfg)
+{
+	return fm_access_names_users((const char *const *)cfg->read) ||
+	       fm_access_names_users((const char *const *)cfg->write);
+}
+
+const char *fm_fmoved_or_users(bool is_of_users)
+{
+	return is_of_users ? ", or the user database that its rules need," : "";
 }
 
 int fm_fmoved_silent_store(const struct fm_config_store *cfg, int code, struct fm_store **out,
@@ -714,7 +726,7 @@ static void end_worker(struct fm_fmoved *fmoved)
 	openings = fmoved->follow ? fm_follow_awaits(fmoved->follow) : 0;
 	if (!is_over || openings > 0) {
 		fm_log_warn("%s does not answer: ending without it",
-			    openings > 0 ? "the file system of a store"
+			    openings > 0 ? "the file system of a store, or the user database,"
 					 : "the file system of a configured directory, or a "
 					   "look-up of a user or group,");
 		_exit(fmoved->has_failed ? EXIT_FAILURE : EXIT_SUCCESS);	/* threads run */

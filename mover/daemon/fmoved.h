@@ -103,7 +103,13 @@ void fm_fmoved_set_networks(struct fm_net *net, const struct fm_config *cfg);
 /* What systemctl status shows. */
 void fm_fmoved_say_status(const struct fm_fmoved *fmoved);
 
-/* One of which nothing is known yet (fm_store.is_silent). code: why; 0: no answer. */
+/* Whether the user database is asked when it is opened: its rules name users or groups. */
+bool fm_fmoved_asks_users(const struct fm_config_store *cfg);
+
+/* For a sentence, behind the file system of such a store. */
+const char *fm_fmoved_or_users(bool is_of_users);
+
+/* One of which nothing is known yet (fm_store.is_silent). code: why; 0: no answer. At once. */
 int fm_fmoved_silent_store(const struct fm_config_store *cfg, int code, struct fm_store **out,
 			   struct fm_err *err);
 

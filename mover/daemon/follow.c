@@ -16,6 +16,8 @@
  * keeps that thread, and no store that is elsewhere. What is on one mount is opened one after the
  * other until that mount has answered, then MOUNT_THREADS at once: so a mount that hangs costs one
  * thread, however many stores are on it, and no number of such mounts keeps another store waiting.
+ * Those whose rules name users or groups are opened beside the others: a user database that hangs
+ * keeps them alone.
  *
  * Control loop only, but for that.
  */
@@ -66,6 +68,7 @@ struct opening {
 	const struct fm_config_store *of;
 	struct fm_volume_store as;
 	unsigned mount;			/* 0: not known */
+	bool is_of_users;		/* its rules need the user database, which may hang */
 	bool has_answered;		/* what is on its mount, just now */
 	bool is_begun;
 	bool is_done;			/* it waits for fm_follow_fill() */
@@ -202,8 +205,8 @@ static void say_opened(const struct opening *o)
 			    o->of->volume, o->as.shared[0] ? ", sealed as " : "", o->as.shared,
 			    o->as.written_by[0] ? ", and read-write at " : "", o->as.written_by);
 	else
-		fm_log_info("store \"%s\": the file system of %s answers now", o->of->name,
-			    o->of->directory);
+		fm_log_info("store \"%s\": the file system of %s%s answers now", o->of->name,
+			    o->of->directory, fm_fmoved_or_users(o->is_of_users));
 }
 
 /*
@@ -230,10 +233,11 @@ static void take(struct opening *o)
 	end_open(o);
 }
 
-/* Whether both may wait for the same server. */
+/* Whether both may wait for the same servers. */
 static bool is_beside(const struct opening *a, const struct opening *b)
 {
-	return a->mount > 0 && a->mount == b->mount && a->as.device == b->as.device;
+	return a->mount > 0 && a->mount == b->mount && a->as.device == b->as.device &&
+	       a->is_of_users == b->is_of_users;
 }
 
 static bool may_begin(const struct opening *o)
@@ -331,6 +335,7 @@ static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 		o->as = *as;
 	o->task.run = open_done;
 	o->mount = fm_mount_of(of->directory);
+	o->is_of_users = fm_fmoved_asks_users(of);
 	fm_list_append(&f->openings, &o->at);
 	f->count++;
 	if (may_begin(o) && begin(o) < 0)
@@ -525,8 +530,9 @@ static int fill_later(struct fm_follow *f, const struct fm_config_store *of, str
 
 static int fill_silent(struct fm_follow *f, const struct fm_config_store *of, struct fm_err *err)
 {
-	fm_log_warn("%s:%u: store \"%s\": the file system of %s does not answer; the store is "
-		    "there when it does", of->file, of->line, of->name, of->directory);
+	fm_log_warn("%s:%u: store \"%s\": the file system of %s%s does not answer; the store is "
+		    "there when it does", of->file, of->line, of->name, of->directory,
+		    fm_fmoved_or_users(fm_fmoved_asks_users(of)));
 	return set_silent(f, of, 0, err);
 }
 

@@ -6,9 +6,9 @@
  * names what needs a restart. A configuration with a mistake, or a store that cannot be opened,
  * changes nothing, but that peers whose entry is gone are revoked; the status says so until a
  * reload succeeds. Of a store that cannot be written to it warns, as a start does, and of one whose
- * directory is another now: what was opened is served, until a restart. One whose file system does
- * not answer within PATIENCE_NS is silent, as after a start; a user database that does not is a
- * mistake. A node that joins while the
+ * directory is another now: what was opened is served, until a restart. One whose file system, or
+ * the user database that its rules need, does not answer within PATIENCE_NS is silent, as after a
+ * start; where sockets need that database it is a mistake. A node that joins while the
  * configuration is read may not be in what was read: then it is read once more, and nobody is taken
  * for removed who was not there yet. Control loop only; reading happens on a worker's thread,
  * opening on one of its own.
@@ -75,19 +75,10 @@ struct fm_reload {
 
 /* ---- on a worker's thread ---- */
 
-static bool is_same_store(const struct fm_config_store *a, const struct fm_config_store *b)
-{
-	for (unsigned i = 0; i < fm_option_count; i++)
-		if (fm_option_is_in(&fm_options[i], "stores") &&
-		    !fm_option_is_equal(&fm_options[i], a, b))
-			return false;
-	return true;
-}
-
 static bool has_store(const struct fm_config *cfg, const struct fm_config_store *store)
 {
 	for (unsigned i = 0; i < cfg->store_count; i++)
-		if (is_same_store(&cfg->stores[i], store))
+		if (fm_option_are_equal("stores", &cfg->stores[i], store))
 			return true;
 	return false;
 }
@@ -134,7 +125,8 @@ static void trial_run(void *arg)
 	trial_free(t);
 }
 
-/* One whose file system does not answer within that time is silent; follow.c opens it. */
+/* One whose file system, or user database, does not answer within that time is silent; follow.c
+ * opens it. */
 static int open_within(struct fm_reload *r, unsigned i, uint64_t max_ns)
 {
 	const struct fm_config_store *of = &r->cfg->stores[i];
@@ -337,6 +329,16 @@ static void drop_changed_volumes(const struct fm_reload *r)
 			fm_engine_remove_store(r->fmoved->engine, r->cfg->stores[i].name);
 }
 
+static void say_at(const struct fm_config_store *cfg, const struct fm_store *store)
+{
+	if (store->is_silent)
+		fm_log_info("reload: store \"%s\" is at %s, whose file system%s does not answer; "
+			    "the store is there when it does", cfg->name, cfg->directory,
+			    fm_fmoved_or_users(store->is_of_users));
+	else
+		fm_log_info("reload: store \"%s\" is at %s", cfg->name, cfg->directory);
+}
+
 /* What was removed goes first: a new entry may have its key, or need its place. */
 static void take_over(struct fm_reload *r)
 {
@@ -350,10 +352,7 @@ static void take_over(struct fm_reload *r)
 	for (unsigned i = 0; i < r->cfg->store_count; i++) {
 		if (!r->stores[i])
 			continue;
-		fm_log_info("reload: store \"%s\" is at %s%s", r->cfg->stores[i].name,
-			    r->cfg->stores[i].directory,
-			    r->stores[i]->is_silent ? ", whose file system does not answer; the "
-						      "store is there when it does" : "");
+		say_at(&r->cfg->stores[i], r->stores[i]);
 		if (fm_engine_set_store(fmoved->engine, r->stores[i], &err) < 0)
 			fm_log_error("reload: store \"%s\": %s", r->cfg->stores[i].name, err.text);
 		r->stores[i] = NULL;	/* taken over */
@@ -562,10 +561,10 @@ static void sockets_done(struct fm_work *work)
 	if (fmoved->is_stopping)
 		return;
 	fmoved->awaits_users = r->ret == -ETIMEDOUT;
-	if (r->ret == 0)
+	if (r->ret == 0) {
 		r->ret = fm_sockets_set(fmoved->api, &fmoved->sockets, &r->sockets, &r->err);
-	if (!fmoved->awaits_users)
-		fmoved->sockets = r->sockets;
+		fmoved->sockets = r->sockets;	/* those that are open */
+	}
 	if (r->ret < 0 && !fmoved->awaits_users)
 		fm_log_error("%s; a reload tries it again", r->err.text);
 	if (r->is_wanted_again)

@@ -13,13 +13,17 @@
 #include <unistd.h>
 
 #include "config/files.h"
+#include "config/options.h"
 #include "mover/api/api.h"
 #include "mover/base/call.h"
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "mover/base/users.h"
 #include "mover/base/within.h"
 
+/* what a user database said after its time is believed for so long */
+#define LATE_NS (60 * FM_NS_PER_S)
 #define SOCKET_PATH_MAX sizeof(((struct fm_api_socket *)NULL)->path)
 
 /* ---- what the configuration means ---- */
@@ -168,6 +172,7 @@ static int make_dirs(const struct fm_config *cfg, const struct fm_sockets *all, 
 struct search {
 	struct fm_config *cfg;			/* of which they are */
 	atomic_int state;
+	uint64_t ended_ns;			/* if it was left, and found them */
 	struct fm_sockets found;
 	struct fm_err err;
 	int ret;
@@ -179,10 +184,19 @@ enum { FOUND = 1, LEFT };
  * for each reload. */
 static struct search *_Atomic left;
 
+/* What one found that nobody waited for any more; the next call takes it. Only what was left before
+ * puts something there, so nobody does while no search is left. */
+static struct search *_Atomic late;
+
 static void search_free(struct search *s)
 {
 	fm_config_free(s->cfg);
 	free(s);
+}
+
+static uint64_t now_ns(void)
+{
+	return fm_clock_real.now_ns(fm_clock_real.ctx);
 }
 
 static void search_run(void *arg)
@@ -190,10 +204,38 @@ static void search_run(void *arg)
 	struct search *s = arg;
 
 	s->ret = find_all(s->cfg, &s->found, &s->err);
+	s->ended_ns = now_ns();
 	if (atomic_exchange(&s->state, FOUND) != LEFT)
 		return;
+	if (s->ret == 0)
+		atomic_store(&late, s);
+	else
+		search_free(s);
 	atomic_store(&left, NULL);
-	search_free(s);
+}
+
+static bool are_same(const struct fm_config *a, const struct fm_config *b)
+{
+	if (a->socket_count != b->socket_count)
+		return false;
+	for (unsigned i = 0; i < a->socket_count; i++)
+		if (!fm_option_are_equal("sockets", &a->sockets[i], &b->sockets[i]))
+			return false;
+	return true;
+}
+
+/* A user database that is slow is asked once, and not without end. What was found long ago, or is
+ * of other sockets, is of no use. */
+static bool was_found(const struct fm_config *cfg, struct fm_sockets *out)
+{
+	struct search *s = atomic_exchange(&late, NULL);
+	bool is_of_use = s && are_same(s->cfg, cfg) && now_ns() - s->ended_ns < LATE_NS;
+
+	if (is_of_use)
+		*out = s->found;
+	if (s)
+		search_free(s);
+	return is_of_use;
 }
 
 /* False: it is left to its thread. */
@@ -224,18 +266,16 @@ static int silent(struct fm_err *err)
 			  "known");
 }
 
-/* What is refused leaves no directory, nor does what is found too late. */
-int fm_sockets_find(struct fm_config *cfg, uint64_t max_ns, struct fm_sockets *out,
-		    struct fm_err *err)
+static int search_all(struct fm_config *cfg, uint64_t max_ns, struct fm_sockets *out,
+		      struct fm_err *err)
 {
 	struct search *s;
 	int ret;
 
-	out->count = 0;
-	if (cfg->socket_count == 0)
-		return 0;
 	if (fm_sockets_are_sought())
 		return silent(err);
+	if (was_found(cfg, out))
+		return 0;
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return fm_err_set(err, -ENOMEM, "sockets: out of memory");
@@ -247,7 +287,23 @@ int fm_sockets_find(struct fm_config *cfg, uint64_t max_ns, struct fm_sockets *o
 	*out = s->found;
 	*err = s->err;
 	search_free(s);
-	return ret < 0 ? ret : make_dirs(cfg, out, err);
+	return ret;
+}
+
+/* What is refused leaves no directory, nor does what is found too late. */
+int fm_sockets_find(struct fm_config *cfg, uint64_t max_ns, struct fm_sockets *out,
+		    struct fm_err *err)
+{
+	int ret = 0;
+
+	out->count = 0;
+	if (cfg->socket_count > 0)
+		ret = search_all(cfg, max_ns, out, err);
+	if (ret == 0)
+		ret = make_dirs(cfg, out, err);
+	if (ret < 0)
+		out->count = 0;
+	return ret;
 }
 
 /* ---- those that are open ---- */

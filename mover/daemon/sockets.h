@@ -23,7 +23,8 @@ struct fm_sockets {
  * Who the users and groups are, and whether nobody else can change the directories, which are made.
  * -ENOENT: this machine has no such user or group; -EPERM: root, or such a directory; -ETIMEDOUT:
  * the user database has not answered within max_ns, or has not yet since an earlier call; -ENOMEM.
- * One call at a time.
+ * An error leaves none in *out. What it answers after that is for the next call about the same
+ * sockets, within a minute. One call at a time.
  */
 int fm_sockets_find(struct fm_config *cfg, uint64_t max_ns, struct fm_sockets *out,
 		    struct fm_err *err);

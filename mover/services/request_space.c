@@ -58,14 +58,22 @@ static void forget_numbers(struct fm_store_space *space)
 	space->is_counting = false;
 }
 
+/* One that is open has asked the user database already. */
+static const char *silent_what(const struct fm_request *r)
+{
+	const struct fm_store *store = r->store_ref->store;
+
+	return store->is_silent ? fm_store_silent_what(store) : "its file system";
+}
+
 /* One of several stores has no numbers. Who asked for this one alone has an error: no program takes
  * it for a store without a limit. */
 static void say_silent(struct fm_request *r, uint64_t ns)
 {
 	if (!r->is_any_store) {
 		r->code = fm_err_set(&r->err, -ETIMEDOUT,
-				     "store %s: its file system has not answered for %llu s",
-				     r->store_ref->store->name,
+				     "store %s: %s has not answered for %llu s",
+				     r->store_ref->store->name, silent_what(r),
 				     (unsigned long long)(ns / FM_NS_PER_S));
 	} else {
 		forget_numbers(&r->page.space);

@@ -46,8 +46,8 @@ static int say_silent(struct fm_engine *e, const struct fm_store_ref *ref, struc
 
 	if (s->silent_code < 0)
 		return fm_err_sys(err, s->silent_code, "store %s: open its directory", s->name);
-	return fm_err_set(err, -ETIMEDOUT, "store %s: its file system has not answered for %llu s",
-			  s->name,
+	return fm_err_set(err, -ETIMEDOUT, "store %s: %s has not answered for %llu s", s->name,
+			  fm_store_silent_what(s),
 			  (unsigned long long)((fm_engine_now(e) - ref->room_asked_ns) /
 					       FM_NS_PER_S));
 }

@@ -21,7 +21,7 @@
 #define NSS_BUF_LEN (1u << 20)
 #define GROUPS_MAX 65536	/* the kernel's NGROUPS_MAX */
 
-enum rule_kind { RULE_ANYBODY, RULE_ANY_PEER, RULE_PEER, RULE_USER, RULE_GROUP };
+enum rule_kind { RULE_ANYBODY, RULE_ANY_PEER, RULE_PEER, RULE_USER, RULE_GROUP, RULE_NOBODY };
 
 struct rule {
 	enum rule_kind kind;
@@ -122,10 +122,27 @@ static int rule_name(const char *text, const char *name, struct rule *out, struc
 	return out->name ? 0 : fm_err_set(err, -ENOMEM, "rule \"%s\": out of memory", text);
 }
 
-static int rule_parse(const char *text, struct rule *out, struct fm_err *err)
+/* A user, or a group: the kind is set. */
+static int rule_user(const char *text, const char *name, bool may_ask, struct rule *out,
+		     struct fm_err *err)
+{
+	int ret;
+
+	if (!may_ask) {
+		out->kind = RULE_NOBODY;
+		return 0;
+	}
+	ret = rule_name(text, name, out, err);
+	if (ret < 0)
+		return ret;
+	if (out->kind == RULE_USER)
+		return rule_find(text, "user", find_user(name, &out->uid), err);
+	return rule_find(text, "group", find_group(name, &out->gid), err);
+}
+
+static int rule_parse(const char *text, bool may_ask, struct rule *out, struct fm_err *err)
 {
 	const char *name;
-	int ret;
 
 	if (strcmp(text, "*") == 0) {
 		out->kind = RULE_ANYBODY;
@@ -141,26 +158,19 @@ static int rule_parse(const char *text, struct rule *out, struct fm_err *err)
 		return rule_name(text, name, out, err);
 	}
 	name = behind(text, "user:");
-	if (name) {
-		out->kind = RULE_USER;
-		ret = rule_name(text, name, out, err);
-		return ret < 0 ? ret
-			       : rule_find(text, "user", find_user(name, &out->uid), err);
-	}
-	name = behind(text, "group:");
-	if (name) {
-		out->kind = RULE_GROUP;
-		ret = rule_name(text, name, out, err);
-		return ret < 0 ? ret
-			       : rule_find(text, "group", find_group(name, &out->gid), err);
-	}
+	out->kind = name ? RULE_USER : RULE_GROUP;
+	if (!name)
+		name = behind(text, "group:");
+	if (name)
+		return rule_user(text, name, may_ask, out, err);
 	return fm_err_set(err, -EINVAL,
 			  "rule \"%s\": expected \"*\", \"peer:NAME\", \"peer:*\", \"user:NAME\" "
 			  "or \"group:NAME\"",
 			  text);
 }
 
-int fm_access_new(const char *const *rules, struct fm_access **out, struct fm_err *err)
+static int access_new(const char *const *rules, bool may_ask, struct fm_access **out,
+		      struct fm_err *err)
 {
 	struct fm_access *access;
 	size_t count = 0;
@@ -175,7 +185,8 @@ int fm_access_new(const char *const *rules, struct fm_access **out, struct fm_er
 	if (!access)
 		return fm_err_set(err, -ENOMEM, "allocate rules");
 	for (; ret == 0 && access->count < count; access->count++) {
-		ret = rule_parse(rules[access->count], &access->rules[access->count], err);
+		ret = rule_parse(rules[access->count], may_ask, &access->rules[access->count],
+				 err);
 		access->has_groups |= access->rules[access->count].kind == RULE_GROUP;
 	}
 	if (ret < 0) {
@@ -184,6 +195,16 @@ int fm_access_new(const char *const *rules, struct fm_access **out, struct fm_er
 	}
 	*out = access;
 	return 0;
+}
+
+int fm_access_new(const char *const *rules, struct fm_access **out, struct fm_err *err)
+{
+	return access_new(rules, true, out, err);
+}
+
+int fm_access_new_at_once(const char *const *rules, struct fm_access **out, struct fm_err *err)
+{
+	return access_new(rules, false, out, err);
 }
 
 void fm_access_free(struct fm_access *access)
@@ -243,6 +264,14 @@ bool fm_access_allows(const struct fm_access *access, const struct fm_who *who)
 bool fm_access_asks_users(const struct fm_access *access)
 {
 	return access->has_groups;
+}
+
+bool fm_access_names_users(const char *const *rules)
+{
+	for (; rules && *rules; rules++)
+		if (behind(*rules, "user:") || behind(*rules, "group:"))
+			return true;
+	return false;
 }
 
 const void *fm_access_may_await(const struct fm_store *store, const struct fm_who *who)

@@ -31,6 +31,14 @@ struct fm_who;
  * nobody; -ENOMEM.
  */
 int fm_access_new(const char *const *rules, struct fm_access **out, struct fm_err *err);
+
+/* The same without the user database, which may never answer: rules about users and groups match
+ * nobody. */
+int fm_access_new_at_once(const char *const *rules, struct fm_access **out, struct fm_err *err);
+
+/* Whether fm_access_new() asks the user database for these. At once. */
+bool fm_access_names_users(const char *const *rules);
+
 void fm_access_free(struct fm_access *access);
 
 bool fm_access_allows(const struct fm_access *access, const struct fm_who *who);

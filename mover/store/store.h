@@ -566,12 +566,21 @@ struct fm_store {
 	char written_by[65];		/* another node writes to it; "": none does */
 	/*
 	 * It is configured, and not open yet: its file system does not answer, or fails
-	 * (silent_code; 0: no answer). It has its rights and nothing else, and only who lists
-	 * stores sees it.
+	 * (silent_code; 0: no answer). It has the rights of peers and nothing else, and only who
+	 * lists stores sees it: whom its rules mean by users and groups was not asked, since the
+	 * user database may be what does not answer.
 	 */
 	bool is_silent;
 	int silent_code;
+	bool is_of_users;		/* and its rules name some */
 };
+
+/* What a silent store may wait for, in words. */
+static inline const char *fm_store_silent_what(const struct fm_store *store)
+{
+	return store->is_of_users ? "its file system, or the user database that its rules need,"
+				  : "its file system";
+}
 
 /* For struct fm_work: the store, if its file system may never answer. */
 static inline const void *fm_store_may_await(const struct fm_store *store)

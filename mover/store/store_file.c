@@ -781,6 +781,8 @@ int fm_store_open(const struct fm_store_opts *opts, struct fm_store **out, struc
 	(*out)->is_sealed = opts->is_sealed;
 	(*out)->is_silent = opts->is_silent;
 	(*out)->silent_code = opts->silent_code;
+	(*out)->is_of_users = fm_access_names_users(opts->read) ||
+			      fm_access_names_users(opts->write);
 	(void)snprintf((*out)->written_by, sizeof((*out)->written_by), "%s",
 		       opts->written_by ? opts->written_by : "");
 	return 0;

@@ -432,6 +432,8 @@ static const struct fm_store_ops store_null_ops = {
 int fm_store_null_open(const struct fm_store_opts *opts, struct fm_store **out, struct fm_err *err)
 {
 	struct store_null *s = fm_sys_alloc(sizeof(*s));
+	int (*rules)(const char *const *rules, struct fm_access **out, struct fm_err *err) =
+		opts->is_silent ? fm_access_new_at_once : fm_access_new;
 	int ret;
 
 	if (!s)
@@ -439,9 +441,9 @@ int fm_store_null_open(const struct fm_store_opts *opts, struct fm_store **out, 
 	strcpy(s->store.name, opts->name);
 	s->store.ops = &store_null_ops;
 	s->store.is_durable = opts->is_durable;
-	ret = fm_access_new(opts->read, &s->read, err);
+	ret = rules(opts->read, &s->read, err);
 	if (ret == 0)
-		ret = fm_access_new(opts->write, &s->write, err);
+		ret = rules(opts->write, &s->write, err);
 	if (ret < 0) {
 		store_null_free(&s->store);
 		return ret;

@@ -1,10 +1,11 @@
 #!/bin/bash
 # Goal:   a user database that does not answer keeps nobody but those it is asked of: a peer that was removed goes, a daemon starts without the
-#         sockets of users, and has them when the database answers; a group that lets people use the socket is waited for, but not for ever.
+#         sockets of users and the stores whose rules name users, and has them when the database answers, if that takes longer than a start waits;
+#         a group that lets people use the socket is waited for, but not for ever. Sockets that could not be opened then are by a later reload.
 # Method: pipes that nobody writes into for /etc/passwd and /etc/group, in a mount namespace of the daemon's.
 . "$(dirname "$0")/lib.sh"
 need_nobody
-FM_CLUSTER_CONF='sockets = ( { path = "@NODE@/doors/nobody.sock"; user = "nobody"; mode = "0600"; } );' up 2
+FM_CLUSTER_STORE='read = [ "peer:*", "user:nobody", "group:daemon" ];' FM_CLUSTER_CONF='sockets = ( { path = "@NODE@/doors/nobody.sock"; user = "nobody"; mode = "0600"; } );' up 2
 node=$dir/c/n1
 conf=$node/fmove.conf
 theirs=$node/doors/nobody.sock
@@ -56,15 +57,24 @@ await answers "$node/fmoved.sock" || bad "n1 does not start: $(tail -n 5 "$node/
 is_logged 'user database does not answer.*they are opened when it does' "$node/log" || bad "the log does not say what is missing: $(tail -n 5 "$node/log")"
 ok fmove put --retry ${HANG_S}s "$conf" n2:s/conf
 
+is_logged 'store "s": the file system of .*, or the user database that its rules need, does not answer' "$node/log" || bad "the store is not named"
+no 4 'or the user database that its rules need, has not answered for' fmove df n1:s
+
+# It is slow: what it says then counts, and is not asked for once more (this one would not say it again). Each that waits reads a part of it.
 hup 'user database does not answer.*nothing is changed$'
-answer /etc/passwd
-await test -S "$theirs" || bad "the database answers, and there is no socket: $(tail -n 5 "$node/log")"
+for ((i = 0; i < 200; i++)); do
+	echo "nobody:x:$(id -u nobody):$(id -g nobody)::/:/bin/false"
+done >slow
+timeout "$HANG_S" bash -c 'cat slow >silent' 2>/dev/null
+await test -S "$theirs" || bad "the database answered, and there is no socket: $(tail -n 5 "$node/log")"
+await is_logged 'store "s": the file system of .* answers now' "$node/log" || bad "the database answered, and the store is not there"
+nsenter -m -r -t "$(cat "$node/pid")" umount -l /etc/passwd
 ok fmove --socket "$theirs" status
 
 # ---- a reload: who was removed goes, the next one is heard, too, and sockets stay
 
 nsenter -m -r -t "$(cat "$node/pid")" mount --bind "$PWD/silent" /etc/passwd || bad "no other users"
-sed -i '/name = "n2"/d' "$conf"
+sed -i -e '/name = "n2"/d' -e 's/name = "s"/name = "s2"/' "$conf"
 hup 'user database does not answer.*these peers were removed: n2$'
 fmove status --json >out
 grep -q '"connected":true' out && bad "n2 was removed, and is connected: $(cat out)"
@@ -81,6 +91,20 @@ takes() {
 }
 await takes || bad "the database answers, and no reload succeeds: $(tail -n 5 "$node/log")"
 ok fmove put --retry ${HANG_S}s "$conf" n2:s/again
+kill "$(cat "$node/pid")"
+await has_ended || bad "n1 does not stop"
+
+# ---- the database answers, and one of two sockets is of a group that is not there: once that is put right, a reload opens both
+
+sed -i '/^sockets = /s|);$|, { path = "'"$node"'/doors/more.sock"; user = "nobody"; group = "no-such-group"; } );|' "$conf"
+start_with /etc/passwd
+await answers "$node/fmoved.sock" || bad "n1 does not start: $(tail -n 5 "$node/log")"
+answer /etc/passwd
+await is_logged 'no group "no-such-group".*a reload tries it again$' "$node/log" || bad "not told: $(tail -n 5 "$node/log")"
+cp before "$conf"
+hup ' reloaded '
+[ -S "$theirs" ] || bad "it is recorded as open, and was never opened: $(tail -n 5 "$node/log")"
+ok fmove --socket "$theirs" status
 kill "$(cat "$node/pid")"
 await has_ended || bad "n1 does not stop"
 

@@ -114,7 +114,7 @@ take_over 2	# also if there is one more, and waits for none
 no 4 'store new: its file system has not answered for' fmove df n2:new
 no 4 'store hung: its file system has not answered for' fmove df n2:hung
 kill -TERM "$(<"$dir/c/n2/pid")"
-is_logged 'the file system of a store does not answer: ending without it' "$log" || bad "it does not end: $(tail -n 3 "$log")"
+is_logged 'the file system of a store, or the user database, does not answer: ending without it' "$log" || bad "it does not end: $(tail -n 3 "$log")"
 kill -KILL "$fs_pid"	# only now the kernel can end it
 await test -s "$dir/c/n2/exit" || bad "it does not end"
 [ "$(<"$dir/c/n2/exit")" = 0 ] || bad "it ended with $(<"$dir/c/n2/exit")"

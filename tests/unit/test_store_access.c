@@ -110,6 +110,28 @@ static void test_bad_rules(void)
 	CU_ASSERT_PTR_NULL(access);
 }
 
+/* A user database that never answers would be asked for names that are not there, too. */
+static void test_at_once(void)
+{
+	static const char *const rules[] = { "peer:n1", "user:no-such-user-here",
+					     "group:no-such-group-here", NULL };
+	static const char *const wrong[] = { "users:root", NULL };
+	const struct fm_who peer = { .peer = "n1" }, user = { .uid = 1000, .gid = 1000 };
+	struct fm_access *access = NULL;
+	struct fm_err err = { 0 };
+
+	CU_ASSERT_TRUE(fm_access_names_users(rules));
+	CU_ASSERT_TRUE(fm_access_names_users(rules + 2));
+	CU_ASSERT_FALSE(fm_access_names_users(wrong));
+	CU_ASSERT_FALSE(fm_access_names_users(NULL));
+	CU_ASSERT_EQUAL(fm_access_new_at_once(wrong, &access, &err), -EINVAL);
+	CU_ASSERT_EQUAL_FATAL(fm_access_new_at_once(rules, &access, &err), 0);
+	CU_ASSERT_FALSE(fm_access_asks_users(access));
+	CU_ASSERT_TRUE(fm_access_allows(access, &peer));
+	CU_ASSERT_FALSE(fm_access_allows(access, &user));
+	fm_access_free(access);
+}
+
 struct told {
 	unsigned count[FM_ACCESS_KINDS];
 	uint32_t user;
@@ -556,6 +578,7 @@ static const struct fm_test tests[] = {
 	{ "without rules nobody but root may", test_no_rules },
 	{ "rules for users are told, with the IDs of their names", test_telling },
 	{ "only rules for groups wait for the user database", test_user_database },
+	{ "at once nobody is asked, and rules for users match nobody", test_at_once },
 	{ "each operation asks the right list", test_store_asks },
 	{ "what the service's user may not do is EPERM", test_service_rights },
 	{ "access = group wants a directory that gives its group", test_access_group },
