@@ -110,7 +110,7 @@ void fm_option_clear(const struct fm_option *o, void *base);
 /* "node", "stores"; name: the part behind it. */
 bool fm_option_is_in(const struct fm_option *o, const char *section);
 
-/* Whether both have the same of each option of that section. a, b: what fm_option_is_equal() takes. */
+/* Whether both, of which that section is, hold the same values in all of it. */
 bool fm_option_are_equal(const char *section, const void *a, const void *b);
 const char *fm_option_name(const struct fm_option *o);
 

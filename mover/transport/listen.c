@@ -40,6 +40,12 @@ struct socket {
 	struct fm_listener *listener;
 };
 
+/* Accepted, and not looked at yet: its source is crowding. */
+struct waiting {
+	int fd;
+	struct sockaddr_storage peer;
+};
+
 struct fm_listener {
 	struct fm_loop *loop;
 	struct socket sockets[SOCKETS_MAX];
@@ -53,10 +59,13 @@ struct fm_listener {
 	void *ctx;
 	struct fm_list halves;		/* oldest first */
 	unsigned half_count;
-	struct fm_half *crowd;		/* the oldest of whoever is crowding most; NULL: nobody */
+	/* the oldest, at its address that has most, of whoever is crowding most; NULL: nobody */
+	struct fm_half *crowd;
 	bool is_crowd_known;		/* it is so still */
 	struct fm_timer timer;
 	struct fm_log_limit lines;	/* of those that were turned away */
+	unsigned waiting_first, waiting_count;
+	struct waiting waiting[FM_WAITING_MAX];		/* in the order in which they came */
 };
 
 /* A connection whose first byte has not come. */
@@ -267,21 +276,7 @@ static struct fm_half *oldest(struct fm_listener *l)
 	return fm_container_of(l->halves.next, struct fm_half, link);
 }
 
-/* The timer may fire too early, after some have left; it then finds nothing to do and is set
- * again. */
-static void listener_arm(struct fm_listener *l)
-{
-	uint64_t at_ns = FM_NEVER;
-
-	if (l->half_count > 0)
-		at_ns = oldest(l)->since_ns + FM_HALF_OPEN_NS;
-	if (l->is_paused && l->resume_ns < at_ns)
-		at_ns = l->resume_ns;
-	if (at_ns == FM_NEVER)
-		fm_timer_clear(l->loop, &l->timer);
-	else if (!fm_timer_is_set(&l->timer) || at_ns < l->timer.at_ns)
-		fm_timer_set(l->loop, &l->timer, at_ns);
-}
+static void listener_arm(struct fm_listener *l);
 
 static void listener_pause(struct fm_listener *l, uint64_t until_ns)
 {
@@ -299,42 +294,60 @@ static void listener_resume(struct fm_listener *l)
 		fm_watch_mod(l->loop, &l->sockets[i].watch, EPOLLIN);
 }
 
-/* An address; of IPv6 its network, of which one may have all addresses. */
-static void source_of(const struct sockaddr_storage *peer, uint8_t out[16])
+/* Where it is from: of IPv6 one may have all addresses of a network. Link-local ones are of a
+ * link, and all links have the same network. */
+static struct fm_half_from from_of(const struct sockaddr_storage *peer)
 {
+	struct fm_half_from from = { { 0 }, { 0 } };
 	size_t len = 0;
 	const uint8_t *ip = fm_network_ip(peer, &len);
+	uint32_t link;
 
-	memset(out, 0, 16);
 	if (len == 4)	/* what no network of IPv6 ends with */
-		memcpy(out + 12, ip, 4);
+		memcpy(from.source + 12, ip, 4);
 	else if (ip)
-		memcpy(out, ip, 8);
+		memcpy(from.source, ip, 8);
+	if (ip)
+		memcpy(from.address + 16 - len, ip, len);
+	if (len == 16) {	/* 0, unless it is link-local */
+		link = ((const struct sockaddr_in6 *)(const void *)peer)->sin6_scope_id;
+		memcpy(from.source + 16, &link, sizeof(link));
+		memcpy(from.address + 16, &link, sizeof(link));
+	}
+	return from;
 }
 
-static bool is_from(const struct fm_half *half, const uint8_t source[16])
+static bool is_source(const struct fm_half *half, const struct fm_half_from *from)
 {
-	return memcmp(half->source, source, sizeof(half->source)) == 0;
+	return memcmp(half->from.source, from->source, sizeof(from->source)) == 0;
 }
 
-static unsigned count_from(const struct fm_listener *l, const uint8_t source[16])
+static bool is_address(const struct fm_half *half, const struct fm_half_from *from)
+{
+	return memcmp(half->from.address, from->address, sizeof(from->address)) == 0;
+}
+
+typedef bool is_alike(const struct fm_half *half, const struct fm_half_from *from);
+
+static unsigned count_alike(const struct fm_listener *l, is_alike *is, const struct fm_half_from *a)
 {
 	unsigned count = 0;
 
 	fm_list_each (at, next, &((struct fm_listener *)l)->halves)
-		count += is_from(fm_container_of(at, struct fm_half, link), source);
+		count += is(fm_container_of(at, struct fm_half, link), a);
 	return count;
 }
 
-/* The oldest of whoever is crowding most; NULL: nobody is. More than a few cannot be. */
-static struct fm_half *find_crowd(struct fm_listener *l)
+/* The oldest of those alike of which there are most, if they are more than that. of: of this
+ * source alone; NULL: of any. */
+static struct fm_half *find_most(struct fm_listener *l, is_alike *is, unsigned most,
+				 const struct fm_half_from *of)
 {
 	struct fm_half *worst = NULL;
-	unsigned most = FM_HALF_CROWD_MAX;
 
 	fm_list_each (at, next, &l->halves) {
 		struct fm_half *half = fm_container_of(at, struct fm_half, link);
-		unsigned count = count_from(l, half->source);
+		unsigned count = !of || is_source(half, of) ? count_alike(l, is, &half->from) : 0;
 
 		if (count <= most)
 			continue;
@@ -342,6 +355,13 @@ static struct fm_half *find_crowd(struct fm_listener *l)
 		worst = half;
 	}
 	return worst;
+}
+
+static struct fm_half *find_crowd(struct fm_listener *l)
+{
+	const struct fm_half *half = find_most(l, is_source, FM_HALF_CROWD_MAX, NULL);
+
+	return half ? find_most(l, is_address, 0, &half->from) : NULL;
 }
 
 /* It is asked for at each connection of a flood, which mostly changes nothing. */
@@ -353,10 +373,45 @@ static struct fm_half *crowd(struct fm_listener *l)
 	return l->crowd;
 }
 
+/* The oldest of a source that has some; NULL: of all. */
+static struct fm_half *oldest_of(struct fm_listener *l, const struct fm_half *crowd)
+{
+	fm_list_each (at, next, &l->halves)
+		if (!crowd || is_source(fm_container_of(at, struct fm_half, link), &crowd->from))
+			return fm_container_of(at, struct fm_half, link);
+	return NULL;
+}
+
+/* When there may be room for the first one that waits. */
+static uint64_t waiting_until(struct fm_listener *l)
+{
+	if (l->waiting_count == 0)
+		return FM_NEVER;
+	if (l->half_count < FM_HALF_OPEN_MAX)
+		return fm_loop_now(l->loop);
+	return oldest_of(l, crowd(l))->since_ns + FAIR_NS;
+}
+
+/* The timer may fire too early, after some have left; it then finds nothing to do and is set
+ * again. */
+static void listener_arm(struct fm_listener *l)
+{
+	uint64_t at_ns = waiting_until(l);
+
+	if (l->half_count > 0 && oldest(l)->since_ns + FM_HALF_OPEN_NS < at_ns)
+		at_ns = oldest(l)->since_ns + FM_HALF_OPEN_NS;
+	if (l->is_paused && l->resume_ns < at_ns)
+		at_ns = l->resume_ns;
+	if (at_ns == FM_NEVER)
+		fm_timer_clear(l->loop, &l->timer);
+	else if (!fm_timer_is_set(&l->timer) || at_ns < l->timer.at_ns)
+		fm_timer_set(l->loop, &l->timer, at_ns);
+}
+
 void fm_half_enter(struct fm_listener *l, struct fm_half *half, const struct sockaddr_storage *peer)
 {
 	assert(l->is_started && !half->listener && half->drop && l->half_count < FM_HALF_OPEN_MAX);
-	source_of(peer, half->source);
+	half->from = from_of(peer);
 	l->is_crowd_known = false;
 	half->listener = l;
 	half->since_ns = fm_loop_now(l->loop);
@@ -378,24 +433,14 @@ void fm_half_leave(struct fm_half *half)
 	/* Not when accept(2) itself failed: that one waits for its time. */
 	if (l->is_paused && l->is_started && l->half_count == FM_HALF_OPEN_MAX - 1)
 		listener_resume(l);
+	if (l->is_started && l->waiting_count > 0)
+		listener_arm(l);
 }
 
 static void half_drop(struct fm_half *half, const char *why)
 {
 	fm_half_leave(half);
 	half->drop(half, why);
-}
-
-static void listener_timer(struct fm_timer *timer)
-{
-	struct fm_listener *l = fm_container_of(timer, struct fm_listener, timer);
-	uint64_t now_ns = fm_loop_now(l->loop);
-
-	while (l->half_count > 0 && oldest(l)->since_ns + FM_HALF_OPEN_NS <= now_ns)
-		half_drop(oldest(l), "it did not say who it is in time");
-	if (l->is_paused && l->resume_ns <= now_ns)
-		listener_resume(l);
-	listener_arm(l);
 }
 
 static bool had_its_time(const struct fm_listener *l, const struct fm_half *half)
@@ -413,23 +458,41 @@ static bool listener_may_accept(struct fm_listener *l)
 	return false;
 }
 
-/* Makes room for one from there. False: there is none for it. */
-static bool listener_make_room(struct fm_listener *l, const struct sockaddr_storage *peer)
+enum room { ROOM, ROOM_LATER, ROOM_NEVER };
+
+/* Of a source that crowds: who there has most goes for who has fewer, and after a fair time. */
+static enum room room_in_crowd(struct fm_listener *l, const struct fm_half_from *from,
+			       struct fm_half **goes)
 {
-	struct fm_half *goes = oldest(l);
-	uint8_t source[16];
+	unsigned mine = count_alike(l, is_address, from);
+	struct fm_half *crowded = crowd(l), *first = oldest_of(l, crowded);
+
+	*goes = crowded;
+	if (mine + 1 < count_alike(l, is_address, &crowded->from) || had_its_time(l, crowded))
+		return ROOM;
+	if (mine > FM_HALF_CROWD_MAX)
+		return ROOM_NEVER;
+	*goes = first;
+	return had_its_time(l, first) ? ROOM : ROOM_LATER;
+}
+
+/* Makes room for one from there. */
+static enum room listener_make_room(struct fm_listener *l, const struct sockaddr_storage *peer)
+{
+	const struct fm_half_from from = from_of(peer);
+	struct fm_half *goes;
+	enum room room;
 
 	if (l->half_count < FM_HALF_OPEN_MAX)
-		return true;
-	if (crowd(l)) {
-		goes = crowd(l);
-		source_of(peer, source);
-		if (count_from(l, source) + 1 >= count_from(l, goes->source) &&
-		    !had_its_time(l, goes))
-			return false;
-	}
-	half_drop(goes, "it did not say who it is, and others wait");
-	return true;
+		return ROOM;
+	goes = crowd(l) ? crowd(l) : oldest(l);
+	if (crowd(l) && is_source(goes, &from))
+		room = room_in_crowd(l, &from, &goes);
+	else
+		room = crowd(l) || had_its_time(l, goes) ? ROOM : ROOM_LATER;
+	if (room == ROOM)
+		half_drop(goes, "it did not say who it is, and others wait");
+	return room;
 }
 
 /* ---- the first byte ---- */
@@ -503,6 +566,69 @@ static void knock_wait(struct fm_listener *l, int fd, const struct sockaddr_stor
 
 /* ---- accepting ---- */
 
+static void knock(struct fm_listener *l, int fd, const struct sockaddr_storage *peer)
+{
+	int ret = knock_try(l, fd, peer);
+
+	if (ret == -EAGAIN)
+		knock_wait(l, fd, peer);
+	else if (ret < 0)
+		close(fd);
+}
+
+static void let_wait(struct fm_listener *l, int fd, const struct sockaddr_storage *peer)
+{
+	unsigned i = (l->waiting_first + l->waiting_count) % FM_WAITING_MAX;
+
+	if (l->waiting_count == FM_WAITING_MAX) {
+		close(fd);
+		return;
+	}
+	l->waiting[i] = (struct waiting){ fd, *peer };
+	l->waiting_count++;
+	listener_arm(l);
+}
+
+/* Takes those for whom there is room. */
+static void serve_waiting(struct fm_listener *l)
+{
+	while (l->is_started && l->waiting_count > 0) {
+		const struct waiting w = l->waiting[l->waiting_first];
+		enum room room = listener_make_room(l, &w.peer);
+
+		if (room == ROOM_LATER)
+			return;
+		l->waiting_first = (l->waiting_first + 1) % FM_WAITING_MAX;
+		l->waiting_count--;
+		if (room == ROOM)
+			knock(l, w.fd, &w.peer);
+		else
+			close(w.fd);
+	}
+}
+
+static void close_waiting(struct fm_listener *l)
+{
+	for (; l->waiting_count > 0; l->waiting_count--) {
+		close(l->waiting[l->waiting_first].fd);
+		l->waiting_first = (l->waiting_first + 1) % FM_WAITING_MAX;
+	}
+}
+
+static void listener_timer(struct fm_timer *timer)
+{
+	struct fm_listener *l = fm_container_of(timer, struct fm_listener, timer);
+	uint64_t now_ns = fm_loop_now(l->loop);
+
+	while (l->half_count > 0 && oldest(l)->since_ns + FM_HALF_OPEN_NS <= now_ns)
+		half_drop(oldest(l), "it did not say who it is in time");
+	serve_waiting(l);
+	if (l->is_paused && l->resume_ns <= now_ns)
+		listener_resume(l);
+	listener_arm(l);
+}
+
+
 static bool listener_may_log(struct fm_listener *l)
 {
 	return fm_log_may(&l->lines, fm_loop_now(l->loop));
@@ -537,9 +663,11 @@ static void socket_ready(struct fm_watch *watch, uint32_t events)
 {
 	struct fm_listener *l = fm_container_of(watch, struct socket, watch)->listener;
 	struct sockaddr_storage peer;
-	int fd, ret;
+	enum room room;
+	int fd;
 
 	(void)events;
+	serve_waiting(l);
 	for (unsigned i = 0; i < ACCEPTS_MAX && l->is_started && listener_may_accept(l); i++) {
 		fd = accept_one(watch->fd, &peer);
 		if (fd == -EAGAIN)
@@ -552,14 +680,12 @@ static void socket_ready(struct fm_watch *watch, uint32_t events)
 		}
 		if (fd < 0)
 			continue;
-		if (!listener_make_room(l, &peer)) {
-			close(fd);
-			continue;
-		}
-		ret = knock_try(l, fd, &peer);
-		if (ret == -EAGAIN)
-			knock_wait(l, fd, &peer);
-		else if (ret < 0)
+		room = listener_make_room(l, &peer);
+		if (room == ROOM)
+			knock(l, fd, &peer);
+		else if (room == ROOM_LATER)
+			let_wait(l, fd, &peer);
+		else
 			close(fd);
 	}
 }
@@ -595,6 +721,7 @@ void fm_listener_stop(struct fm_listener *l)
 	if (!l->is_started)
 		return;
 	l->is_started = false;
+	close_waiting(l);
 	while (l->half_count > 0)
 		half_drop(oldest(l), "this node is going down");
 	fm_timer_clear(l->loop, &l->timer);

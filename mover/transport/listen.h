@@ -5,11 +5,17 @@
  *
  * A connection is half-open from accept(2) until it has shown a known key or a good token. Anyone
  * can make one, so they are few (FM_HALF_OPEN_MAX), and each has a deadline. When all are taken, a
- * source (an address; of IPv6 the network) that has more than one node asks for is crowding: its
- * oldest goes at once for anybody else's, and for its own only after a fair time; until then these
- * are turned away. So a flood from a few addresses costs bounded memory and does not delay peers
- * elsewhere. Where nobody is crowding, since the sources are many, the oldest makes room for the
- * newest after that time, and the kernel's backlog waits until then. Control loop only.
+ * source (an address; of IPv6 the network, of one link) that has more than one node asks for is
+ * crowding: of its address that has most the oldest goes at once for anybody elsewhere, and for an
+ * address of its own that has fewer. Others of its own wait here for a fair time, FM_WAITING_MAX of
+ * them: nodes of one network that come back together are no flood. Only an address that has itself
+ * more than one node asks for is turned away at once.
+ *
+ * So a flood from three addresses of IPv4 at most, or from one network of IPv6, costs bounded
+ * memory and does not delay peers elsewhere; from one address of a network of IPv6 it does not
+ * delay others of that network. Where nobody is crowding, since the sources are many, the oldest
+ * makes room for the newest after that time, and the kernel's backlog waits until then. Control
+ * loop only.
  */
 #ifndef FM_TRANSPORT_LISTEN_H
 #define FM_TRANSPORT_LISTEN_H
@@ -26,6 +32,8 @@ struct fm_listener;
 #define FM_HALF_OPEN_MAX 64
 /* of one source that are no crowd: a node dials 16 data connections at once (node/rail.h) */
 #define FM_HALF_CROWD_MAX 20
+/* of a source that crowds, until there is room: hundreds of nodes may be of one network */
+#define FM_WAITING_MAX 256
 /* for each of: first byte; handshake or hello */
 #define FM_HALF_OPEN_NS (5 * UINT64_C(1000000000))
 
@@ -42,7 +50,10 @@ struct fm_half {
 	struct fm_listener *listener;	/* NULL: not half-open */
 	struct fm_list link;
 	uint64_t since_ns;
-	uint8_t source[16];
+	struct fm_half_from {
+		uint8_t source[20];	/* an address; of IPv6 its network; and the link */
+		uint8_t address[20];
+	} from;
 };
 
 /*
