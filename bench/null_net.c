@@ -184,11 +184,12 @@ static int data_dial(struct fm_net *net, const struct fm_data_dial *d)
 {
 	struct net *n = fm_container_of(net, struct net, net);
 	struct conn *here = conn_new(), *there = conn_new();
+	struct fm_err why;
 	void *tag;
 
 	here->far = there;
 	there->far = here;
-	if (!n->far->events->token(n->far->ctx, d->token, d->kind, NULL, &tag))
+	if (!n->far->events->token(n->far->ctx, d->token, d->kind, NULL, &tag, &why))
 		abort();
 	n->far->events->arrived(n->far->ctx, tag, &there->conn);
 	d->done(d->ctx, 0, &here->conn, NULL);

@@ -88,21 +88,28 @@ static uint64_t count_dialled(struct fm_session *s, const struct fm_conn_info *i
 }
 
 /* The peer's share has room for it. NULL: it has not, or there is no memory. */
-static struct arrival *arrival_new(struct fm_session *s, uint64_t bytes)
+static struct arrival *arrival_new(struct fm_session *s, uint64_t bytes, struct fm_err *why)
 {
+	struct fm_share *share = &s->engine->conns;
+	struct fm_share_id peer = fm_share_name(s->name);
 	struct arrival *a = FM_FAULT("session.arrival") ? NULL : malloc(sizeof(*a));
 
-	if (a && fm_share_take(&s->engine->conns, fm_share_name(s->name), bytes, &s->conns, NULL) <
-			 0) {
-		free(a);
-		return NULL;
+	if (a && fm_share_take(share, peer, bytes, &s->conns, NULL) == 0) {
+		*a = (struct arrival){ .session = s, .bytes = bytes };
+		fm_list_append(&s->arriving, &a->at);
+		s->pending++;
+		return a;
 	}
-	if (!a)
-		return NULL;
-	*a = (struct arrival){ .session = s, .bytes = bytes };
-	fm_list_append(&s->arriving, &a->at);
-	s->pending++;
-	return a;
+	if (a && !fm_share_may(share, peer, bytes))
+		fm_err_set(why, -EBUSY,
+			   "its data connections have as much memory as one peer may have now "
+			   "(%llu of %llu bytes): raise memory.total",
+			   (unsigned long long)fm_share_of(share, peer),
+			   (unsigned long long)share->limits.total);
+	else
+		fm_err_set(why, -ENOMEM, "no memory for one more data connection");
+	free(a);
+	return NULL;
 }
 
 static void arrival_free(struct arrival *a)
@@ -516,8 +523,23 @@ static bool is_of_peer(const struct fm_session *s, const uint8_t *key)
 	return !key || (s->peer && memcmp(s->peer->key, key, FM_KEY_LEN) == 0);
 }
 
+/* One more connection of the peer, whose token was good. NULL: there is no room for it. */
+static struct arrival *let_arrive(struct fm_session *s, uint64_t bytes, struct fm_err *why)
+{
+	struct arrival *a = NULL;
+
+	if (flows_of(s) < FM_PEER_FLOWS_MAX)
+		a = arrival_new(s, bytes, why);
+	else
+		fm_err_set(why, -EBUSY, "it has %d data connections already", FM_PEER_FLOWS_MAX);
+	if (!a && !s->is_refusal_said)
+		fm_session_log(s, FM_LOG_WARN, "a data connection is refused: %s", why->text);
+	s->is_refusal_said |= !a;
+	return a;
+}
+
 static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind,
-				   const uint8_t *key, void **tag)
+				   const uint8_t *key, void **tag, struct fm_err *why)
 {
 	struct fm_engine *e = ctx;
 	uint64_t now_ns = fm_engine_now(e);
@@ -530,9 +552,7 @@ static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN],
 			if (!is_token(&s->tokens[i], token, now_ns) || !is_of_peer(s, key))
 				continue;
 			memset(&s->tokens[i], 0, sizeof(s->tokens[i]));
-			a = flows_of(s) < FM_PEER_FLOWS_MAX
-				    ? arrival_new(s, conn_bytes(kind, key != NULL))
-				    : NULL;
+			a = let_arrive(s, conn_bytes(kind, key != NULL), why);
 			*tag = a;
 			return a ? s->domain : NULL;
 		}

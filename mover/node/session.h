@@ -55,6 +55,7 @@ struct fm_session {
 	/* of these: a token was used up and the connection is not here yet */
 	struct fm_list arriving;	/* connections whose token was good */
 	struct fm_share_held conns;	/* for these and its flows: the peer's share of memory */
+	bool is_refusal_said;		/* that there is no room for one of them */
 	unsigned up[FM_KIND_COUNT];	/* connections */
 	struct fm_token tokens[FM_SESSION_TOKENS_MAX];
 	unsigned next_token;		/* the oldest of them */

@@ -575,6 +575,7 @@ static enum rdma_refusal accept_request(struct fm_rdma *rdma, const struct rdma_
 	struct rdma_conn *c;
 	struct rdma_hello hello;
 	enum rdma_refusal refusal;
+	struct fm_err why = { 0 };
 
 	refusal = fm_rdma_request_decode(note->data, note->data_len, &hello);
 	if (refusal != RDMA_REFUSAL_NONE)
@@ -584,10 +585,10 @@ static enum rdma_refusal accept_request(struct fm_rdma *rdma, const struct rdma_
 	c = half_new(rdma);	/* before token(): so that none is used up in vain */
 	if (!c)
 		return RDMA_REFUSAL_FAILED;
-	domain = rdma->events->token(rdma->ctx, hello.token, FM_KIND_RDMA, NULL, &c->tag);
+	domain = rdma->events->token(rdma->ctx, hello.token, FM_KIND_RDMA, NULL, &c->tag, &why);
 	if (!domain) {
 		fm_rdma_conn_free(c);
-		return RDMA_REFUSAL_TOKEN;
+		return why.code < 0 ? RDMA_REFUSAL_FAILED : RDMA_REFUSAL_TOKEN;
 	}
 	c->domain = fm_domain_rdma(domain);
 	assert(c->domain);

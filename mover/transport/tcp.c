@@ -136,7 +136,8 @@ static int answer_get(const uint8_t buf[TCP_ANSWER_LEN], struct fm_err *err)
 				  "(mover.private_networks there): TLS is next");
 	if (result == ANSWER_TOKEN)
 		return fm_err_set(err, -EACCES,
-				  "the connection's token is not good there (any more)");
+				  "the connection's token is not good there (any more), or there "
+				  "is no room for it (the log there says which)");
 	if (version != TCP_VERSION || result == ANSWER_VERSION)
 		return fm_err_set(err, -EPROTONOSUPPORT,
 				  "it speaks another version of fmove's protocol (%u, not %u)",
@@ -559,6 +560,8 @@ static void accept_hello(struct setup *s)
 {
 	bool is_allowed = s->tls || fd_may_be_plain(s->tcp, s->watch.fd);
 	struct fm_tcp *tcp = s->tcp;
+	struct fm_err why = { .text = "a data connection with a token that is not good "
+				      "(any more)" };
 	uint8_t token[FM_TOKEN_LEN];
 	void *tag = NULL;
 	int ret = hello_get(s->buf, token);
@@ -569,9 +572,9 @@ static void accept_hello(struct setup *s)
 	else if (ret < 0)
 		accept_refuse(s, "not an fmove node (neither TLS nor our data protocol)");
 	else if (!tcp->events || !tcp->events->token(tcp->ctx, token, FM_KIND_TCP,
-						     s->tls ? fm_tls_peer_key(s->tls) : NULL, &tag))
-		accept_answer_no(s, ANSWER_TOKEN,
-				 "a data connection with a token that is not good (any more)");
+						     s->tls ? fm_tls_peer_key(s->tls) : NULL, &tag,
+						     &why))
+		accept_answer_no(s, ANSWER_TOKEN, why.text);
 	else if (is_allowed)
 		accept_take(s, tag);
 	else

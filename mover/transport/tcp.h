@@ -30,8 +30,8 @@
  *
  *     0   8 magic    "FMDATA\r\n"
  *     8   2 version  1: its own
- *    10   2 result   0 taken, 1 the token is not (or no more) good, 2 it does not speak that
- *                    version, 3 it takes TLS only here
+ *    10   2 result   0 taken, 1 the token is not (or no more) good, or there is no room for it, 2
+ *                    it does not speak that version, 3 it takes TLS only here
  *    12   4 zero
  *
  * From then on both sides send frames: a header of 80 bytes, then the payload.

@@ -307,12 +307,13 @@ struct fm_net_events {
 
 	/*
 	 * A data connection presented a token. If it is one that was handed out and not used yet:
-	 * use it up and return its session's domain, *tag for the next call. Else NULL: refused.
+	 * use it up and return its session's domain, *tag for the next call. Else NULL: refused;
+	 * *why is set only if the token was good, and there is no room for the connection.
 	 * key: what it proved, which must be that of the session's peer; NULL: a plain connection
 	 * proves none.
 	 */
 	struct fm_domain *(*token)(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind,
-				   const uint8_t *key, void **tag);
+				   const uint8_t *key, void **tag, struct fm_err *why);
 
 	/*
 	 * It is established: conn is ours, inert until attached. Or it never will be: conn is NULL.

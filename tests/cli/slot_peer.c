@@ -197,8 +197,9 @@ static bool on_accepted(void *ctx, struct fm_ctl *c, const uint8_t key[FM_KEY_LE
 }
 
 static struct fm_domain *on_token(void *ctx, const uint8_t good[FM_TOKEN_LEN], enum fm_kind of,
-				  const uint8_t *key, void **tag)
+				  const uint8_t *key, void **tag, struct fm_err *why)
 {
+	(void)why;
 	(void)ctx;
 	(void)good;
 	(void)of;

@@ -1006,10 +1006,11 @@ static bool net_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY
 }
 
 static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind,
-				   const uint8_t *key, void **tag)
+				   const uint8_t *key, void **tag, struct fm_err *why)
 {
 	struct hostile *h = ctx;
 
+	(void)why;
 	(void)token;
 	(void)kind;
 	(void)key;

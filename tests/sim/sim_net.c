@@ -568,6 +568,7 @@ static void dial_at_target(void *ctx)
 	struct sim *s = sim_of(d->net);
 	uint64_t back_ns = sim_now(s) + sim_latency(s, sim_opts(s)->net_ns);
 	const char *why = NULL;
+	struct fm_err full;
 	struct fm_domain *domain;
 
 	if (d->is_over)
@@ -587,7 +588,7 @@ static void dial_at_target(void *ctx)
 		return;
 	}
 	domain = d->target->events->token(d->target->ctx, d->dial.token, d->dial.kind, NULL,
-					  &d->tag);
+					  &d->tag, &full);
 	if (!domain) {
 		sim_trace(s, "%s: token refused", d->target->node->name);
 		dial_fail_at(d, back_ns, -EACCES, "token refused");

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "mover/base/budget.h"
@@ -1561,6 +1562,7 @@ static void test_tokens_are_the_peers(void)
 	struct fm_wire_msg m = { .type = FM_WIRE_TOKENS_WANT };
 	const uint8_t other[FM_KEY_LEN] = { 3 }, peer[FM_KEY_LEN] = { 2 };
 	uint8_t token[2][FM_TOKEN_LEN];
+	struct fm_err why = { 0 };
 	void *tag = NULL;
 
 	begin();
@@ -1569,17 +1571,20 @@ static void test_tokens_are_the_peers(void)
 	say(&m);
 	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_TOKENS);
 	memcpy(token, last.tokens.token, sizeof(token));
-	CU_ASSERT_PTR_NULL(net_events->token(net_ctx, token[0], FM_KIND_TCP, other, &tag));
-	CU_ASSERT_PTR_NOT_NULL(net_events->token(net_ctx, token[0], FM_KIND_TCP, peer, &tag));
+	CU_ASSERT_PTR_NULL(net_events->token(net_ctx, token[0], FM_KIND_TCP, other, &tag, &why));
+	CU_ASSERT_PTR_NOT_NULL(net_events->token(net_ctx, token[0], FM_KIND_TCP, peer, &tag, NULL));
 	net_events->arrived(net_ctx, tag, NULL);
-	CU_ASSERT_PTR_NULL(net_events->token(net_ctx, token[0], FM_KIND_TCP, peer, &tag));
+	CU_ASSERT_PTR_NULL(net_events->token(net_ctx, token[0], FM_KIND_TCP, peer, &tag, &why));
+	CU_ASSERT_EQUAL(why.code, 0);
 	/* A plain connection, or RDMA, proves no key. */
-	CU_ASSERT_PTR_NOT_NULL(net_events->token(net_ctx, token[1], FM_KIND_TCP, NULL, &tag));
+	CU_ASSERT_PTR_NOT_NULL(net_events->token(net_ctx, token[1], FM_KIND_TCP, NULL, &tag, NULL));
 	net_events->arrived(net_ctx, tag, NULL);
 	end();
 }
 
 enum { CONNS = FM_WIRE_TOKENS_MAX };
+
+static struct fm_err refused;		/* why the last one was */
 
 /* As many connections of the peer begin as it gets memory for, of CONNS. */
 static unsigned conns_begin(void *tag[static CONNS])
@@ -1595,28 +1600,48 @@ static unsigned conns_begin(void *tag[static CONNS])
 	tokens = last.tokens;
 	for (unsigned i = 0; i < CONNS; i++)
 		count += net_events->token(net_ctx, tokens.token[i], FM_KIND_TCP, peer,
-					   &tag[count]) != NULL;
+					   &tag[count], &refused) != NULL;
+	return count;
+}
+
+static unsigned count_in(int fd, const char *text)
+{
+	static char all[65536];
+	unsigned count = 0;
+
+	CU_ASSERT_TRUE(pread(fd, all, sizeof(all) - 1, 0) > 0);
+	for (const char *at = all; (at = strstr(at, text)); at++)
+		count++;
 	return count;
 }
 
 /*
  * Goal:   one peer's data connections take half of the memory that there is, whatever it asks for,
  *         and what did not come about is given back.
+ *         The log says what is short, once.
  * Method: little memory; one after the other begins, then some end and others begin; the session
  *         ends with some that are still arriving.
  */
 static void test_conns_share_memory(void)
 {
+	int log = memfd_create("log", MFD_CLOEXEC), stderr_was = dup(STDERR_FILENO);
 	void *tag[CONNS], *again[CONNS];
 	unsigned count;
 
 	fm_budget_set(16u << 20);
 	begin();
 	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	CU_ASSERT_EQUAL(dup2(log, STDERR_FILENO), STDERR_FILENO);
 	count = conns_begin(tag);
 	CU_ASSERT_TRUE(count > 8 && count < CONNS);
+	CU_ASSERT_EQUAL(refused.code, -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(refused.text, "raise memory.total"));
 	CU_ASSERT_TRUE(count * (uint64_t)FM_TLS_DATA_BYTES <= fm_budget_most() / 2);
 	CU_ASSERT_EQUAL(conns_begin(again), 0);
+	CU_ASSERT_EQUAL(dup2(stderr_was, STDERR_FILENO), STDERR_FILENO);
+	CU_ASSERT_EQUAL(count_in(log, "a data connection is refused: "), 1);
+	close(log);
+	close(stderr_was);
 	for (unsigned i = 0; i < 4; i++)
 		net_events->arrived(net_ctx, tag[i], NULL);
 	CU_ASSERT_EQUAL(conns_begin(again), 4);

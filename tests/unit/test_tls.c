@@ -110,8 +110,9 @@ static bool on_accepted(void *ctx, struct fm_ctl *ctl, const uint8_t key[FM_KEY_
 }
 
 static struct fm_domain *on_token(void *ctx, const uint8_t token[FM_TOKEN_LEN], enum fm_kind kind,
-				  const uint8_t *key, void **tag)
+				  const uint8_t *key, void **tag, struct fm_err *why)
 {
+	(void)why;
 	(void)ctx;
 	(void)token;
 	(void)kind;
