@@ -133,7 +133,7 @@ same loaded served
 joined 2 1
 tested=0
 page_run measuring.md typed
-[ $tested -eq 7 ] || bad "measuring.md: $tested lines"
+[ $tested -eq 8 ] || bad "measuring.md: $tested lines"
 for f in before.json after.json; do
 	grep -q '"fmove_bench":' $f || bad "measuring.md: no measurement: $(cat $f)"
 done
