@@ -11,6 +11,8 @@ conf=$node/fmove.conf
 theirs=$node/doors/nobody.sock
 unshare -m true 2>/dev/null || skip "there are no mount namespaces here"
 mkfifo silent
+mkdir -m 777 "$node/plain"
+sed -i '/^read = /,/^} );/s|^} );|}, { name = "plain"; directory = "'"$node"'/plain"; } );|' "$conf"
 cp "$conf" before
 
 # start_with FILE: n1 in a namespace of its own, with a pipe for that file.
@@ -59,6 +61,7 @@ ok fmove put --retry ${HANG_S}s "$conf" n2:s/conf
 
 is_logged 'store "s": the file system of .*, or the user database that its rules need, does not answer' "$node/log" || bad "the store is not named"
 no 4 'or the user database that its rules need, has not answered for' fmove df n1:s
+ok fmove df n1:plain
 
 # It is slow: what it says then counts, and is not asked for once more (this one would not say it again). Each that waits reads a part of it.
 hup 'user database does not answer.*nothing is changed$'
