@@ -235,6 +235,11 @@ uint64_t fm_cache_find_version(struct fm_cache *c, const struct fm_cache_key *ve
 	return id;
 }
 
+bool fm_cache_has_unread(const struct fm_cache *c)
+{
+	return c->has_unread;
+}
+
 uint64_t fm_cache_find_listing(struct fm_cache *c, const struct fm_cache_key *listing)
 {
 	uint64_t id = 0;

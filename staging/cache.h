@@ -153,6 +153,12 @@ uint64_t fm_cache_find_name(struct fm_cache *cache, const char *name);
 bool fm_cache_look(struct fm_cache *cache, uint64_t id, struct fm_cache_info *out);
 void fm_cache_sums(struct fm_cache *cache, struct fm_cache_sums *out);
 
+/*
+ * Whether a dataset lies in the directory that was not taken at the start, since the disk could not
+ * read it, or there were too many: a later start may take it. The same as long as the cache is open.
+ */
+bool fm_cache_has_unread(const struct fm_cache *cache);
+
 /* Sets the error for a file that could not be made in the cache's directory. Returns code. */
 int fm_cache_no_file(const struct fm_cache *cache, int code, struct fm_err *err);
 

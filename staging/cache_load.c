@@ -496,15 +496,26 @@ static int read_extents(const struct found *f, struct fm_cache_entry *e)
 	return ret == -EBADMSG || ret == -ENOENT ? 0 : ret;
 }
 
+/* One that could not be read at an earlier start had no place, and others may have all by now. */
+static int leave_out(const struct found *f)
+{
+	char what[64];
+
+	f->c->has_unread = true;
+	(void)snprintf(what, sizeof(what), "more than %d are there", FM_CACHE_DATASETS_MAX);
+	say_damaged(f, what, "it stays, unused: unstage another one, and restart fmoved");
+	return 0;
+}
+
 static int take_entry(const struct found *f, struct fm_cache_dataset *set)
 {
-	struct fm_cache_entry *e =
-		f->c->count < FM_CACHE_DATASETS_MAX ? fm_cache_entry_new(f->c, set) : NULL;
+	bool has_place = f->c->count < FM_CACHE_DATASETS_MAX;
+	struct fm_cache_entry *e = has_place ? fm_cache_entry_new(f->c, set) : NULL;
 	int ret;
 
 	if (!e) {
 		free(set->source);
-		return -ENOMEM;
+		return has_place ? -ENOMEM : leave_out(f);
 	}
 	e->ino = f->ino;
 	e->place = f->place;

@@ -86,7 +86,8 @@ struct fm_cache {
 	pthread_mutex_t lock;
 	struct fm_list entries;
 	unsigned count;
-	bool has_unread; /* there is a dataset that the disk could not read at the start */
+	/* There is a dataset that the disk could not read at the start, or that had no place. */
+	bool has_unread;
 	struct fm_list ended; /* holds whose file has to go */
 	unsigned hold_count;
 };

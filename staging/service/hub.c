@@ -632,6 +632,18 @@ int fm_hub_from(struct fm_hub *h, const char *repository, char out[static FM_HUB
 
 /* ---- what goes ---- */
 
+/*
+ * Whether a name leads to what is there and not in the cache: a dataset that the disk could not
+ * read when the daemon started may be read at the next start, and nobody would name it again.
+ */
+static bool leads_to_unread(const struct place *h, int dir, const char *name)
+{
+	struct stat st;
+
+	return fm_cache_has_unread(h->cache) &&
+	       (fstatat(dir, name, &st, 0) == 0 || errno != ENOENT);
+}
+
 struct sweep {
 	const struct place *h;
 	int repository;
@@ -652,8 +664,9 @@ static bool is_there(const struct place *h, int dir, const char *name)
 
 	if (!version_of(dir, name, &version))
 		return true;
-	return fm_cache_look(h->cache, fm_cache_find_version(h->cache, &version), &info) &&
-	       is_made_for(dir, name, &info);
+	if (!fm_cache_look(h->cache, fm_cache_find_version(h->cache, &version), &info))
+		return leads_to_unread(h, dir, name);
+	return is_made_for(dir, name, &info);
 }
 
 static void drop_snapshot(int dir, const char *name, void *ctx)
@@ -677,7 +690,7 @@ static void drop_blob(int dir, const char *name, void *ctx)
 {
 	const struct sweep *s = ctx;
 
-	if (!leads_to_one(s->h, dir, name))
+	if (!leads_to_one(s->h, dir, name) && !leads_to_unread(s->h, dir, name))
 		(void)unlinkat(dir, name, 0);
 }
 

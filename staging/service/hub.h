@@ -99,7 +99,10 @@ int fm_hub_show(struct fm_hub *h, uint64_t id, const char *revision,
 #define FM_HUB_FROM_MAX (2 * FM_WIRE_NAME_MAX + 1)
 int fm_hub_from(struct fm_hub *h, const char *repository, char out[static FM_HUB_FROM_MAX + 1]);
 
-/* To be called every few seconds: what leads to datasets that are gone is removed. */
+/*
+ * To be called every few seconds: what leads to datasets that are gone is removed. Of those that
+ * could not be read at the start it is not, as long as they lie there.
+ */
 void fm_hub_sweep(struct fm_hub *h);
 
 /*

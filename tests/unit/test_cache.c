@@ -642,6 +642,53 @@ static void fill_all_places(struct scene *s, unsigned *n, uint64_t idle)
 	CU_ASSERT_EQUAL(plan_small(s, *n, 0, NULL), 0); /* it is there */
 }
 
+static unsigned count_datasets(struct scene *s)
+{
+	struct fm_cache_sums sums;
+
+	fm_cache_sums(s->c, &sums);
+	return sums.datasets;
+}
+
+/* A small one that is there: the one of that number, or of the next lower one. */
+static uint64_t find_small(struct scene *s, unsigned n)
+{
+	uint64_t id = 0;
+
+	for (; id == 0 && n > 0; n--) {
+		struct fm_cache_key listing = scene_key(n);
+
+		memcpy(listing.bytes, &n, sizeof(n));
+		id = fm_cache_find_listing(s->c, &listing);
+	}
+	return id;
+}
+
+/*
+ * Goal: a dataset that the disk could not read for one start, and whose place another one has at
+ * the next, keeps nobody from staging. It is back when there is a place.
+ */
+static void have_one_over(struct scene *s, unsigned *n)
+{
+	if (fm_test_lacks_faults())
+		return;
+	fm_cache_close(s->c);
+	fm_fault_arm("cache.read", 2);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_open(&s->o, &s->c, &s->err), 0);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(fm_cache_has_unread(s->c));
+	CU_ASSERT_EQUAL(count_datasets(s), FM_CACHE_DATASETS_MAX - 1);
+	CU_ASSERT_EQUAL(plan_small(s, ++*n, 0, NULL), 0);
+	scene_reopen(s);
+	CU_ASSERT_EQUAL(count_datasets(s), FM_CACHE_DATASETS_MAX);
+	CU_ASSERT_TRUE(fm_cache_has_unread(s->c));
+	CU_ASSERT_EQUAL(fm_cache_discard(s->c, find_small(s, *n), &s->err), 0);
+	scene_reopen(s);
+	CU_ASSERT_EQUAL(count_datasets(s), FM_CACHE_DATASETS_MAX);
+	CU_ASSERT_FALSE(fm_cache_has_unread(s->c));
+}
+
 static void test_places(void)
 {
 	struct scene s;
@@ -656,6 +703,7 @@ static void test_places(void)
 	scene_pass(&s, 2 * HOUR);
 	share_places(&s, &n, idle);
 	fill_all_places(&s, &n, idle);
+	have_one_over(&s, &n);
 	/* What may go is in nobody's way. */
 	scene_pass(&s, 2 * HOUR);
 	CU_ASSERT_EQUAL(plan_small(&s, ++n, 1000, NULL), 0);

@@ -8,6 +8,7 @@
  */
 #define fm_cache_look	      table_look
 #define fm_cache_find_version table_find
+#define fm_cache_has_unread   table_has_unread
 #include "staging/service/hub.c"
 
 #include "staging/key.h"
@@ -25,6 +26,7 @@ enum { TABLE = 8 };
 static struct fm_cache_info table[TABLE];	/* an id is the place and one */
 static char directory[] = "/dev/shm/fm-hub.XXXXXX";	/* each name is synced */
 static struct fm_hub *hub;
+static bool has_unread;
 
 static int root(void)
 {
@@ -48,6 +50,12 @@ uint64_t table_find(struct fm_cache *cache, const struct fm_cache_key *version)
 		    memcmp(&table[i].version, version, sizeof(*version)) == 0)
 			return i + 1;
 	return 0;
+}
+
+bool table_has_unread(const struct fm_cache *cache)
+{
+	(void)cache;
+	return has_unread;
 }
 
 static void setup(void)
@@ -250,6 +258,59 @@ static void test_evicted(void)
 	CU_ASSERT_STRING_EQUAL(mark(), "");
 	CU_ASSERT_EQUAL(show_for_another(other, "main"), 0);	/* there was nothing of anybody */
 	CU_ASSERT_STRING_EQUAL(mark(), MARK("b:s"));
+	teardown();
+}
+
+/* Whether a name of the repository in the hub is there, wherever it leads to. */
+static bool has_name(const char *name)
+{
+	char path[FM_PATH_LEN_MAX + 1];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), HOME "/" HUB "/" REPOSITORY "/%s", name);
+	return fstatat(root(), path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* The daemon starts anew, with these datasets. */
+static void start_again(void)
+{
+	struct fm_err err;
+
+	fm_hub_free(hub);
+	CU_ASSERT_EQUAL_FATAL(fm_hub_new(NULL, directory, &hub, &err), 0);
+}
+
+/*
+ * Goal: what the disk could not read for one start has its names at the next one. Method: its
+ * dataset is not in the table, and on the disk; then it is neither.
+ */
+static void test_unread(void)
+{
+	uint64_t ours;
+
+	setup();
+	ours = bring("t", X, BLOB);
+	CU_ASSERT_EQUAL(show_here(ours, "main"), 0);
+	has_unread = true;
+	table[ours - 1].state = FM_CACHE_ABSENT;
+	start_again();
+	fm_hub_sweep(hub);
+	fm_hub_sweep(hub);
+	has_unread = false;
+	table[ours - 1].state = FM_CACHE_READY;
+	start_again();
+	fm_hub_sweep(hub);
+	CU_ASSERT_EQUAL(leads_to("snapshots/" X), ours);
+	CU_ASSERT_EQUAL(leads_to("trees/" X ".json"), ours);
+	CU_ASSERT_EQUAL(leads_to("blobs/" BLOB), ours);
+	CU_ASSERT_TRUE(is_ref("main", X));
+	CU_ASSERT_STRING_EQUAL(mark(), ASKED("t:s"));
+	/* Another one is unread, and this one gone. */
+	has_unread = true;
+	CU_ASSERT_EQUAL(renameat(root(), "ready", root(), "gone"), 0);
+	evict(ours);
+	CU_ASSERT_FALSE(has_name("snapshots/" X) || has_name("blobs/" BLOB));
+	has_unread = false;
 	teardown();
 }
 
@@ -1249,6 +1310,7 @@ static const struct fm_test tests[] = {
 	{ "another source's copy of a commit is not shown, nor another commit by it",
 	  test_same_then_other },
 	{ "nor when what a branch leads to goes", test_evicted },
+	{ "what the disk could not read for one start keeps its names", test_unread },
 	{ "nor when it comes again from another source", test_came_again },
 	{ "nor when the repository is of several", test_came_again_of_several },
 	{ "only what a user here asked for is asked first", test_first_asked },
