@@ -278,7 +278,8 @@ int fm_cache_check_quota(struct fm_cache *cache, const struct fm_cache_plan *pla
 /*
  * Room for it is set aside, for which others go if need be, and its directory is made; or the
  * partial one that is there is gone on with. If the user had more than his quota with what
- * interrupted fetches of his left, these go. Waits for the disk.
+ * interrupted fetches of his left (that he asked for here; for a node: that it did), as many of
+ * these go as have to; of what is refused for the quota, a place or room, none. Waits for the disk.
  *
  * -EUCLEAN: what was not taken at the start is in its place.
  *

@@ -293,41 +293,79 @@ static void note_asker(struct fm_cache_entry *e, const struct fm_cache_plan *pla
 	(void)snprintf(e->asker_node, sizeof(e->asker_node), "%s", plan->node ? plan->node : "");
 }
 
+/* What goes for one that is not there: for its room first, which leaves its place. */
+static int make_place(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err)
+{
+	struct fm_cache_dataset size = {.bytes = plan->bytes, .files = plan->files};
+	int ret = fm_cache_room_make(c, fm_cache_room_of(&size), plan->files, plan->name, err);
+
+	return ret < 0 ? ret : fm_cache_place_make(c, plan->name, err);
+}
+
+/* Whether it may come, before anything goes for it; then what of his own has to go for it does. */
+static int charge(struct fm_cache *c, const struct fm_cache_plan *plan, bool is_there,
+		  struct fm_err *err)
+{
+	struct fm_cache_dataset size = {.bytes = plan->bytes, .files = plan->files};
+	struct fm_cache_left left;
+	int ret = fm_cache_charge_choose(c, plan, &left, err);
+
+	if (ret < 0)
+		return ret;
+	if (!is_there)
+		ret = fm_cache_place_check(c, plan, &left, err);
+	if (ret == 0 && !is_there)
+		ret = fm_cache_room_check(c, fm_cache_room_of(&size), &left, plan->name, err);
+	if (ret == 0)
+		ret = fm_cache_charge_take(c, plan, &left, err);
+	fm_budget_free(left.items);
+	return ret;
+}
+
+static int plan_new(struct fm_cache_fetch *f, const struct fm_cache_plan *plan, struct fm_err *err)
+{
+	int ret = charge(f->c, plan, false, err);
+
+	if (ret == 0)
+		ret = make_place(f->c, plan, err);
+	return ret < 0 ? ret : add_entry(f->c, plan, &f->e, err);
+}
+
+/* What was there is there for others again. */
+static void let_go(struct fm_cache_fetch *f, bool was_there)
+{
+	pthread_mutex_lock(&f->c->lock);
+	f->e->is_fetched = false;
+	if (!was_there)
+		fm_cache_entry_free(f->c, f->e);
+	pthread_mutex_unlock(&f->c->lock);
+}
+
 /* Under `room`. */
 static int plan_it(struct fm_cache_fetch *f, const struct fm_cache_plan *plan, struct fm_err *err)
 {
-	struct fm_cache_dataset size = {.bytes = plan->bytes, .files = plan->files};
 	struct fm_cache *c = f->c;
 	int ret = fm_cache_renew(c, err), found;
 
-	if (ret == 0)
-		ret = fm_cache_charge_fetch(c, plan, err);
 	if (ret < 0)
 		return ret;
 	pthread_mutex_lock(&c->lock);
-	ret = found = find_partial(c, plan, &f->e, err);
+	found = find_partial(c, plan, &f->e, err);
 	pthread_mutex_unlock(&c->lock);
-	if (ret == 0) /* before anything goes for it */
-		ret = fm_cache_place_check(c, plan, err);
-	if (ret == 0)
-		ret = fm_cache_room_make(c, fm_cache_room_of(&size), plan->files, plan->name, err);
-	if (ret == 0) /* after what went for room, which leaves its place */
-		ret = fm_cache_place_make(c, plan->name, err);
-	if (ret == 0)
-		ret = add_entry(c, plan, &f->e, err);
-	if (ret < 0)
+	if (found < 0)
+		return found;
+	ret = found ? charge(c, plan, true, err) : plan_new(f, plan, err);
+	if (ret < 0) {
+		if (found)
+			let_go(f, true);
 		return ret;
+	}
 	pthread_mutex_lock(&c->lock);
 	note_asker(f->e, plan);
 	pthread_mutex_unlock(&c->lock);
 	ret = found ? go_on(f, err) : make_dir(f, err);
-	if (ret == 0)
-		return 0;
-	pthread_mutex_lock(&c->lock);
-	f->e->is_fetched = false;
-	if (!found)
-		fm_cache_entry_free(c, f->e);
-	pthread_mutex_unlock(&c->lock);
+	if (ret < 0)
+		let_go(f, found);
 	return ret;
 }
 

@@ -17,6 +17,7 @@
 #include "mover/base/list.h"
 #include "staging/cache.h"
 #include "staging/cache_format.h"
+#include "staging/evict.h"
 
 #define FM_CACHE_BLOCK 4096u /* that a file or directory may take beside its bytes */
 
@@ -149,12 +150,22 @@ bool fm_cache_is_charged(const struct fm_cache_entry *e, uid_t uid, bool is_any)
 int fm_cache_may_charge(struct fm_cache *c, const struct fm_cache_entry *e, uid_t uid,
 			bool is_elsewhere, struct fm_err *err);
 
+/* What interrupted fetches of a user left, in the order in which it goes for his next one. */
+struct fm_cache_left {
+	struct fm_evict_item *items; /* to be freed with fm_budget_free() */
+	size_t all;
+	size_t count; /* so many, from the first on, are to go */
+};
+
 /*
- * Under `room`: whether the quota of the user of that plan has place for it. What interrupted
- * fetches of his left goes for it.
+ * Under `room`: whether the quota of the user of that plan has place for it, and what of his has to
+ * go for that. Nothing goes yet. -EDQUOT, -ENOMEM: *out has nothing to be freed.
  */
-int fm_cache_charge_fetch(struct fm_cache *c, const struct fm_cache_plan *plan,
-			  struct fm_err *err);
+int fm_cache_charge_choose(struct fm_cache *c, const struct fm_cache_plan *plan,
+			   struct fm_cache_left *out, struct fm_err *err);
+/* ... and it goes; others of it, too, if one of these cannot. -EDQUOT: it was not enough. */
+int fm_cache_charge_take(struct fm_cache *c, const struct fm_cache_plan *plan,
+			 const struct fm_cache_left *left, struct fm_err *err);
 
 /* cache_hold.c */
 int fm_cache_hold_load(struct fm_cache *c, const char *name);
@@ -165,11 +176,20 @@ void fm_cache_hold_free(struct fm_cache_hold *h);
 /* cache_room.c: under `room`. name: for whom, or NULL. */
 int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const char *name,
 		       struct fm_err *err);
+/* Under the lock: what eviction has to know of it. */
+struct fm_evict_item fm_cache_item_of(struct fm_cache *c, struct fm_cache_entry *e);
 /*
- * Whether who asks may have one more place in the index; that there is one, for which a dataset
- * goes if need be.
+ * Whether a dataset of so many bytes can have room when what was chosen has gone, and all else that
+ * may. Nothing goes yet. -ENOSPC: it cannot.
  */
-int fm_cache_place_check(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err);
+int fm_cache_room_check(struct fm_cache *c, uint64_t bytes, const struct fm_cache_left *left,
+			const char *name, struct fm_err *err);
+/*
+ * Whether who asks may have one more place in the index when what was chosen has gone; that there
+ * is one, for which a dataset goes if need be.
+ */
+int fm_cache_place_check(struct fm_cache *c, const struct fm_cache_plan *plan,
+			 const struct fm_cache_left *left, struct fm_err *err);
 int fm_cache_place_make(struct fm_cache *c, const char *name, struct fm_err *err);
 
 /*

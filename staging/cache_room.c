@@ -182,7 +182,7 @@ static uint64_t asked_of(const struct fm_cache *c, const struct fm_cache_entry *
 	return e->place == FM_CACHE_PARTIAL && used_ns < asked_ns ? used_ns : asked_ns;
 }
 
-static struct fm_evict_item item_of(struct fm_cache *c, struct fm_cache_entry *e)
+struct fm_evict_item fm_cache_item_of(struct fm_cache *c, struct fm_cache_entry *e)
 {
 	return (struct fm_evict_item){
 		.id = e->set.id,
@@ -216,7 +216,7 @@ static int list_items(struct fm_cache *c, struct fm_evict_item **out, size_t *co
 	if (items)
 		fm_list_each (at, next, &c->entries)
 			items[(*count)++] =
-				item_of(c, fm_container_of(at, struct fm_cache_entry, at));
+				fm_cache_item_of(c, fm_container_of(at, struct fm_cache_entry, at));
 	pthread_mutex_unlock(&c->lock);
 	*out = items;
 	return items ? 0 : -ENOMEM;
@@ -362,6 +362,43 @@ static int refuse(struct fm_cache *c, const struct room *r, uint64_t bytes, cons
 			  helps);
 }
 
+/* What can go beside what was chosen, and that. */
+static int sum_of_all(struct fm_cache *c, const struct fm_cache_left *left, uint64_t *may)
+{
+	struct fm_evict_item *items;
+	uint64_t grace_ns;
+	size_t count;
+	int ret = list_items(c, &items, &count, &grace_ns);
+
+	if (ret < 0)
+		return ret;
+	*may = sum_of(items, fm_evict_order(items, count, grace_ns));
+	for (size_t i = 0; i < left->count; i++)
+		if (fm_evict_reason(&left->items[i], grace_ns) != FM_EVICT_MAY)
+			*may = plus(*may, left->items[i].bytes);
+	fm_budget_free(items);
+	return 0;
+}
+
+int fm_cache_room_check(struct fm_cache *c, uint64_t bytes, const struct fm_cache_left *left,
+			const char *name, struct fm_err *err)
+{
+	struct room r;
+	uint64_t may = 0;
+	int ret;
+
+	if (left->count == 0)
+		return 0; /* whoever makes room looks first, too */
+	fm_cache_holds_end(c);
+	measure(c);
+	ret = look(c, &r);
+	if (ret == 0)
+		ret = sum_of_all(c, left, &may);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "cache %.200s: how much is free", c->directory);
+	return is_beyond(&r, bytes, may) ? refuse(c, &r, bytes, name, err) : 0;
+}
+
 int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const char *name,
 		       struct fm_err *err)
 {
@@ -441,7 +478,7 @@ static uint64_t count_stuck(struct fm_cache *c, const struct fm_cache_plan *plan
 	pthread_mutex_lock(&c->lock);
 	fm_list_each (at, next, &c->entries) {
 		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
-		struct fm_evict_item item = item_of(c, e);
+		struct fm_evict_item item = fm_cache_item_of(c, e);
 
 		if (fm_evict_reason(&item, grace_of(c)) == FM_EVICT_MAY)
 			continue;
@@ -456,12 +493,14 @@ static uint64_t count_stuck(struct fm_cache *c, const struct fm_cache_plan *plan
  * The rule of base/share.h, for what cannot go yet: one has at most seven times the places that he
  * leaves. What may go is in nobody's way.
  */
-static int check_share(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err)
+static int check_share(struct fm_cache *c, const struct fm_cache_plan *plan, uint64_t going,
+		       struct fm_err *err)
 {
 	bool is_root = plan->uid == 0 && !plan->node;
 	uint64_t most = FM_CACHE_DATASETS_MAX - (is_root ? 0 : FM_CACHE_ROOT_DATASETS), his;
-	uint64_t left = more_than(most, count_stuck(c, plan, &his));
+	uint64_t left = more_than(most, more_than(count_stuck(c, plan, &his), going));
 
+	his = more_than(his, going);
 	if (left > 0 && (is_root || his == 0 || his + 1 <= 7 * (left - 1)))
 		return 0;
 	if (left == 0)
@@ -490,10 +529,15 @@ static int evict_for_place(struct fm_cache *c, const char *name, struct fm_err *
 	return count_of(c) < FM_CACHE_DATASETS_MAX ? 0 : no_place(c, name, err);
 }
 
-int fm_cache_place_check(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err)
+int fm_cache_place_check(struct fm_cache *c, const struct fm_cache_plan *plan,
+			 const struct fm_cache_left *left, struct fm_err *err)
 {
+	uint64_t going = 0; /* of those that cannot go for others */
+
+	for (size_t i = 0; i < left->count; i++)
+		going += fm_evict_reason(&left->items[i], grace_of(c)) != FM_EVICT_MAY;
 	/* Of half of them nobody can have more than his share. */
-	return count_of(c) < FM_CACHE_DATASETS_MAX / 2 ? 0 : check_share(c, plan, err);
+	return count_of(c) < FM_CACHE_DATASETS_MAX / 2 ? 0 : check_share(c, plan, going, err);
 }
 
 int fm_cache_place_make(struct fm_cache *c, const char *name, struct fm_err *err)

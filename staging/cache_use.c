@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "staging/cache_file.h"
@@ -218,6 +219,8 @@ struct charge {
 	uint64_t bytes; /* more */
 	enum coming coming;
 	const struct fm_cache_key *listing; /* of what is asked for: it may come already */
+	const char *node; /* that asks for it in his name; "": he himself, here */
+	uint64_t gone; /* of what counts, so much goes first */
 };
 
 static bool is_coming_for(const struct fm_cache_entry *e, const struct charge *g)
@@ -227,12 +230,21 @@ static bool is_coming_for(const struct fm_cache_entry *e, const struct charge *g
 	       memcmp(&e->set.listing, g->listing, sizeof(*g->listing)) != 0;
 }
 
+/*
+ * Whether an interrupted fetch left it that came for him from where he asks now: another node that
+ * says who he is takes nothing from him that he had come here, or by way of a third one.
+ */
+static bool is_left_for(const struct fm_cache_entry *e, const struct charge *g)
+{
+	return !e->is_fetched && is_coming_for(e, g) && strcmp(e->asker_node, g->node) == 0;
+}
+
 static bool counts(const struct fm_cache_entry *e, const struct charge *g)
 {
 	if (fm_cache_is_charged(e, g->uid, g->is_any))
 		return true;
-	return g->coming != NO_COMING && (e->is_fetched || g->coming == INTERRUPTED_TOO) &&
-	       is_coming_for(e, g);
+	return (g->coming != NO_COMING && e->is_fetched && is_coming_for(e, g)) ||
+	       (g->coming == INTERRUPTED_TOO && is_left_for(e, g));
 }
 
 /* What the cache charges for them, so that many small files are not free. */
@@ -259,14 +271,21 @@ uint64_t fm_cache_charged(struct fm_cache *c, uid_t uid)
 	return sum;
 }
 
+static bool has_room_for(const struct fm_cache *c, const struct charge *g, uint64_t has)
+{
+	uint64_t quota = c->o.user_quota;
+
+	return quota == 0 || (has <= quota && g->bytes <= quota - has);
+}
+
 /* Under the lock. */
 static int check_quota(struct fm_cache *c, const struct charge *g, struct fm_err *err)
 {
 	struct charge held = *g;
-	uint64_t has = charged(c, g), quota = c->o.user_quota;
+	uint64_t has = charged(c, g) - g->gone, quota = c->o.user_quota;
 	bool is_coming;
 
-	if (quota == 0 || (has <= quota && g->bytes <= quota - has))
+	if (has_room_for(c, g, has))
 		return 0;
 	held.coming = NO_COMING;
 	is_coming = charged(c, &held) < has;
@@ -323,7 +342,8 @@ static struct charge charge_of(const struct fm_cache_plan *plan, enum coming com
 			       .name = plan->name,
 			       .bytes = plus(plan->bytes, files),
 			       .coming = coming,
-			       .listing = &plan->listing};
+			       .listing = &plan->listing,
+			       .node = plan->node ? plan->node : ""};
 }
 
 static bool has_quota(const struct fm_cache_plan *plan)
@@ -344,36 +364,73 @@ int fm_cache_check_quota(struct fm_cache *c, const struct fm_cache_plan *plan, s
 	return ret;
 }
 
-/* Of what interrupted fetches of his left, the one whose id is next after that; 0: none. */
-static uint64_t next_interrupted(struct fm_cache *c, const struct charge *g, uint64_t after)
+/* Under the lock: what interrupted fetches of his left and may go, in the order in which it does. */
+static int list_left(struct fm_cache *c, const struct charge *g, struct fm_cache_left *out)
 {
-	uint64_t id = 0;
-
+	out->items = fm_cache_alloc((c->count + 1) * sizeof(*out->items));
+	if (!out->items)
+		return -ENOMEM;
 	fm_list_each (at, next, &c->entries) {
-		const struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
+		struct fm_cache_entry *e = fm_container_of(at, struct fm_cache_entry, at);
 
-		if (!e->is_fetched && is_coming_for(e, g) && e->set.id > after &&
-		    (id == 0 || e->set.id < id))
-			id = e->set.id;
+		if (is_left_for(e, g))
+			out->items[out->all++] = fm_cache_item_of(c, e);
 	}
-	return id;
+	out->all = fm_evict_order(out->items, out->all, 0); /* he does without its grace */
+	return 0;
 }
 
-int fm_cache_charge_fetch(struct fm_cache *c, const struct fm_cache_plan *plan, struct fm_err *err)
+/* Under the lock: as many of them as make room in his quota. */
+static uint64_t count_left(struct fm_cache *c, const struct charge *g, struct fm_cache_left *left)
+{
+	uint64_t has = charged(c, g), gone = 0;
+
+	while (left->count < left->all && !has_room_for(c, g, has - gone)) {
+		const struct fm_cache_entry *e =
+			fm_cache_entry_of(c, left->items[left->count++].id);
+
+		gone += fm_cache_room_of(&e->set);
+	}
+	return gone;
+}
+
+int fm_cache_charge_choose(struct fm_cache *c, const struct fm_cache_plan *plan,
+			   struct fm_cache_left *out, struct fm_err *err)
+{
+	struct charge g = charge_of(plan, INTERRUPTED_TOO);
+	int ret;
+
+	*out = (struct fm_cache_left){ .items = NULL };
+	if (!has_quota(plan))
+		return 0;
+	pthread_mutex_lock(&c->lock);
+	ret = list_left(c, &g, out);
+	if (ret == 0) {
+		g.gone = count_left(c, &g, out);
+		ret = check_quota(c, &g, err);
+	} else {
+		(void)fm_err_set(err, ret, "no memory to look at the quota for %s", plan->name);
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (ret < 0)
+		fm_budget_free(out->items);
+	return ret;
+}
+
+int fm_cache_charge_take(struct fm_cache *c, const struct fm_cache_plan *plan,
+			 const struct fm_cache_left *left, struct fm_err *err)
 {
 	const struct charge g = charge_of(plan, INTERRUPTED_TOO);
-	uint64_t id = 0;
 	int ret = 0;
 
-	while (has_quota(plan)) {
+	for (size_t i = 0; left->count > 0 && i <= left->all; i++) {
 		fm_err_clear(err);
 		pthread_mutex_lock(&c->lock);
 		ret = check_quota(c, &g, err);
-		id = ret < 0 ? next_interrupted(c, &g, id) : 0;
 		pthread_mutex_unlock(&c->lock);
-		if (id == 0)
+		if (ret == 0 || i == left->all)
 			break;
-		(void)fm_cache_evict(c, id); /* one that cannot go is passed over */
+		(void)fm_cache_evict(c, left->items[i].id); /* one that cannot go is passed over */
 	}
 	return ret;
 }

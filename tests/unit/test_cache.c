@@ -1350,6 +1350,92 @@ static void test_quota_and_fetches(void)
 	scene_end(&s);
 }
 
+/* A fetch that is interrupted: its id. */
+static uint64_t leave(struct scene *s, unsigned n, uint64_t bytes, const char *node)
+{
+	const struct fm_cache_plan plan = plan_of(n, bytes, 1000, node);
+	struct fm_cache_fetch *f;
+	uint64_t id;
+
+	fm_err_clear(&s->err);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s->c, &plan, &f, &s->err), 0);
+	id = fm_cache_fetch_id(f);
+	fm_cache_fetch_close(f);
+	return id;
+}
+
+static void refuse_plan(struct scene *s, const struct fm_cache_plan *plan, int code)
+{
+	struct fm_cache_fetch *f;
+
+	fm_err_clear(&s->err);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s->c, plan, &f, &s->err), code);
+}
+
+static bool is_left(struct scene *s, uint64_t id)
+{
+	return scene_state(s, id) == FM_CACHE_PLANNED;
+}
+
+/*
+ * Goal: what a user's interrupted fetches left goes for what he asks for next only if that comes
+ * then, and only as much of it as has to.
+ */
+static void test_quota_takes_what_it_has_to(void)
+{
+	struct scene s;
+	const struct fm_cache_plan too_much = plan_of(5, 22 * MIB, 1000, NULL),
+				   no_room = plan_of(6, 13 * MIB, 1000, NULL);
+	struct fm_cache_plan other_size = plan_of(4, 8 * MIB, 1000, NULL);
+	uint64_t of_root, his, large, small;
+
+	scene_new(&s, "/dev/shm");
+	s.o.user_quota = 25 * MIB;
+	scene_open(&s);
+	of_root = scene_stage(&s, 1, 76 * MIB);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, of_root, 0, &s.err), 0);
+	his = scene_stage(&s, 2, 4 * MIB);
+	CU_ASSERT_EQUAL(fm_cache_pin(s.c, his, 1000, &s.err), 0);
+	large = leave(&s, 3, 12 * MIB, NULL);
+	small = leave(&s, 4, 7 * MIB, NULL);
+	scene_pass(&s, 60 * S);
+	/* Without all of it he would have too much, ... */
+	refuse_plan(&s, &too_much, -EDQUOT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "you hold and pin 4 MiB, set5 has 22"));
+	/* ... without the large one there is no room, and the small one has another size. */
+	refuse_plan(&s, &no_room, -ENOSPC);
+	refuse_plan(&s, &other_size, -EBADMSG);
+	CU_ASSERT_TRUE(is_left(&s, large) && is_left(&s, small));
+	CU_ASSERT_EQUAL(fm_cache_unpin(s.c, of_root, 0, false, &s.err), 0);
+	CU_ASSERT_EQUAL(fm_cache_discard(s.c, of_root, &s.err), 0);
+	(void)leave(&s, 6, 13 * MIB, NULL);
+	CU_ASSERT_EQUAL(scene_state(&s, large), FM_CACHE_ABSENT);
+	CU_ASSERT_TRUE(is_left(&s, small));
+	scene_end(&s);
+}
+
+/* Goal: what a user had fetched here does not go for another node that says who he is. */
+static void test_left_is_of_a_node(void)
+{
+	struct scene s;
+	const struct fm_cache_plan much = plan_of(6, 26 * MIB, 1000, "n1");
+	uint64_t here, there, third;
+
+	scene_new(&s, "/dev/shm");
+	s.o.user_quota = 25 * MIB;
+	scene_open(&s);
+	here = leave(&s, 1, 20 * MIB, NULL);
+	third = leave(&s, 2, 20 * MIB, "n2");
+	there = leave(&s, 3, 20 * MIB, "n1");
+	CU_ASSERT_TRUE(is_left(&s, here) && is_left(&s, third));
+	refuse_plan(&s, &much, -EDQUOT);
+	CU_ASSERT_TRUE(is_left(&s, there));
+	(void)leave(&s, 4, 10 * MIB, "n1");
+	CU_ASSERT_EQUAL(scene_state(&s, there), FM_CACHE_ABSENT);
+	CU_ASSERT_TRUE(is_left(&s, here) && is_left(&s, third));
+	scene_end(&s);
+}
+
 static void test_bytes_of_a_node(void)
 {
 	struct scene s;
@@ -2257,6 +2343,8 @@ static const struct fm_test tests[] = {
 	{"by name a pin is found from where it was asked for", test_find_pinned},
 	{"what a node says of a user takes nothing from him here", test_quota_and_nodes},
 	{"what is fetched for a user counts, and what he gives up goes", test_quota_and_fetches},
+	{"but not for what is refused, nor more than has to", test_quota_takes_what_it_has_to},
+	{"nor for a node that says it is he", test_left_is_of_a_node},
 	{"what nodes pin leaves room for others, and for this one", test_bytes_of_a_node},
 	{"pins of a node have a limit, and leave this node's alone", test_number_of_a_node},
 	{"a clock that is set lets nothing look old", test_clock},
