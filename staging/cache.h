@@ -388,6 +388,9 @@ int fm_cache_has_staged(struct fm_cache *cache, uint64_t id, uid_t uid, struct f
  * Waits for the disk.
  */
 int fm_cache_make_room(struct fm_cache *cache, uint64_t bytes, struct fm_err *err);
+/* The same; the error says what it was for. */
+int fm_cache_make_room_for(struct fm_cache *cache, uint64_t bytes, const char *name,
+			   struct fm_err *err);
 
 /*
  * This one goes, READY or partial, whatever the grace says. -EBUSY: it is pinned, held, open or

@@ -423,14 +423,20 @@ int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const
 	return 0;
 }
 
-int fm_cache_make_room(struct fm_cache *c, uint64_t bytes, struct fm_err *err)
+int fm_cache_make_room_for(struct fm_cache *c, uint64_t bytes, const char *name,
+			   struct fm_err *err)
 {
 	int ret;
 
 	pthread_mutex_lock(&c->room);
-	ret = fm_cache_room_make(c, bytes, 0, NULL, err);
+	ret = fm_cache_room_make(c, bytes, 0, name, err);
 	pthread_mutex_unlock(&c->room);
 	return ret;
+}
+
+int fm_cache_make_room(struct fm_cache *c, uint64_t bytes, struct fm_err *err)
+{
+	return fm_cache_make_room_for(c, bytes, NULL, err);
 }
 
 /* ---- a place ---- */

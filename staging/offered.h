@@ -38,7 +38,8 @@ int fm_stage_offered_end(struct fm_stage_offered *o, struct fm_stage_totals *tot
 
 /*
  * The same, and the draft of its manifest into fd, an empty file: names, sizes and extents, and for
- * each chunk a CRC of 0, which nobody knows yet. -1: none.
+ * each chunk a CRC of 0, which nobody knows yet. -1: none. If that could not be written, it may be
+ * called again.
  */
 int fm_stage_offered_draft(struct fm_stage_offered *o, int fd, struct fm_stage_totals *totals,
 			   struct fm_err *err);

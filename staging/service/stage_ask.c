@@ -25,6 +25,7 @@
 #include "mover/services/target.h"
 #include "mover/store/tree_file.h"
 #include "staging/build.h"
+#include "staging/cache_file.h"
 #include "staging/key.h"
 #include "staging/offered.h"
 #include "staging/service/afar.h"
@@ -37,6 +38,12 @@
 #include "staging/service/served.h"
 #include "staging/service/stager_priv.h"
 #include "staging/service/together.h"
+
+/* What the draft of a manifest takes, about, and what a file takes beside its bytes. */
+#define DRAFT_LEAST (UINT64_C(1) << 20)
+#define DRAFT_ENTRY 256u
+#define DRAFT_CHUNK 16u
+#define FILE_BLOCK  4096u
 
 #define ASK_AGAIN_NS (30 * FM_NS_PER_S)	/* for which a source is asked for an invitation */
 
@@ -780,12 +787,17 @@ static void use_named(struct fm_stage_ask *a, const struct fm_err *why)
 	submit(a, find_named, found_named);
 }
 
+static struct fm_cache_plan charge_of(const struct fm_stage_ask *a, const struct fm_cache_key *key)
+{
+	return (struct fm_cache_plan){ .name = a->name, .bytes = a->totals.bytes,
+				       .files = a->totals.entries, .listing = *key,
+				       .uid = a->uid, .node = a->peer[0] ? a->peer : NULL };
+}
+
 /* It is not here: it joins the run of this node that brings it, or one begins. */
 static void fetch_here(struct fm_stage_ask *a, const struct fm_stage_plan *plan)
 {
-	const struct fm_cache_plan charge = { .name = a->name, .bytes = a->totals.bytes,
-					      .files = a->totals.entries, .listing = *plan->key,
-					      .uid = a->uid, .node = plan->peer };
+	const struct fm_cache_plan charge = charge_of(a, plan->key);
 	struct fm_err err;
 	int ret;
 
@@ -870,11 +882,86 @@ static struct fm_stage_reread reread_of(const struct fm_stage_ask *a)
 	return (struct fm_stage_reread){ .cache = a->s->cache, .id = a->id, .totals = &a->totals };
 }
 
-/* Opens the draft of a manifest. */
-static int open_draft(struct fm_stage_ask *a)
+/* ---- its draft of a manifest ---- */
+
+/* Lists into the draft; -1: without one, which leaves out->extents 0. */
+typedef int list_fn(const struct fm_stage_ask *a, int draft, struct fm_stage_totals *out,
+		    struct fm_err *err);
+
+static int list_with_draft(struct fm_stage_ask *a, list_fn *list, struct fm_err *err)
 {
+	int ret = 0;
+
 	a->draft = fm_call(open(a->s->o.cache.directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-	return a->draft < 0 ? fm_cache_no_file(a->s->cache, a->draft, &a->result.err) : 0;
+	if (a->draft < 0)
+		return fm_cache_no_file(a->s->cache, a->draft, err);
+	ret = list(a, a->draft, &a->totals, err);
+	if (ret < 0)
+		drop_draft(a);
+	return ret;
+}
+
+/* Whether what is listed without a draft is READY, which needs none. */
+static bool needs_no_draft(struct fm_stage_ask *a, uint64_t id)
+{
+	struct fm_stage_totals there;
+	struct fm_cache_info info;
+	struct fm_err err;	/* then it needs one */
+
+	if (!id || !fm_cache_look(a->s->cache, id, &info) || info.state != FM_CACHE_READY ||
+	    fm_stage_reread_totals(a->s->cache, id, &there, &err) < 0)
+		return false;
+	a->totals.extents = there.extents;
+	return true;
+}
+
+/*
+ * Makes room for the draft, and for all that it is of, unless some of that is there and has room
+ * set aside: nothing is to go for a draft whose dataset has no room afterwards.
+ */
+static int make_room(struct fm_stage_ask *a, const struct fm_cache_key *key, uint64_t id,
+		     struct fm_err *err)
+{
+	const struct fm_cache_plan plan = charge_of(a, key);
+	uint64_t draft = DRAFT_LEAST + a->totals.entries * DRAFT_ENTRY +
+			 a->totals.bytes / FM_STAGE_CHUNK * DRAFT_CHUNK;
+	uint64_t rest = a->totals.bytes + a->totals.entries * FILE_BLOCK;
+	int ret = fm_cache_check_quota(a->s->cache, &plan, err);
+
+	if (ret < 0)
+		return ret;
+	return fm_cache_make_room_for(a->s->cache, draft + (id || a->nodes ? 0 : rest), a->name,
+				      err);
+}
+
+/*
+ * Lists the source. The draft of its manifest lies on the disk of the cache: if that is full, what
+ * is READY is given all the same, and for what is not datasets go that nobody needs.
+ */
+static void list_it(struct fm_stage_ask *a, list_fn *list)
+{
+	char source[FM_CACHE_SOURCE_MAX + 1];
+	struct fm_err *err = &a->result.err;
+	struct fm_cache_key key;
+	uint64_t id;
+
+	if (!fm_cache_is_full(list_with_draft(a, list, err)))
+		return;
+	fm_err_clear(err);
+	if (list(a, -1, &a->totals, err) < 0)
+		return;
+	source_of(a, source);
+	if (fm_stage_key(source, a->totals.listing, a->totals.is_file, &key) < 0)
+		return;	/* who looks for it says so */
+	id = fm_cache_find_listing(a->s->cache, &key);
+	if (!needs_no_draft(a, id) && make_room(a, &key, id, err) == 0)
+		(void)list_with_draft(a, list, err);
+}
+
+static int list_offered(const struct fm_stage_ask *a, int draft, struct fm_stage_totals *out,
+			struct fm_err *err)
+{
+	return fm_stage_offered_draft(a->offered, draft, out, err);
 }
 
 static void list_run(struct fm_work *work)
@@ -887,8 +974,7 @@ static void list_run(struct fm_work *work)
 		(void)fm_stage_reread_tree(&r, a->offered, &a->result.err);
 		return;
 	}
-	if (open_draft(a) == 0)
-		(void)fm_stage_offered_draft(a->offered, a->draft, &a->totals, &a->result.err);
+	list_it(a, list_offered);
 }
 
 /* Whoever served it keeps no memory for that while it is copied. */
@@ -1050,8 +1136,7 @@ static void list_file_run(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 
-	if (open_draft(a) == 0)
-		(void)totals_of_file(a, a->draft, &a->totals, &a->result.err);
+	list_it(a, totals_of_file);
 }
 
 static void list_source(struct fm_stage_ask *a)
