@@ -70,6 +70,7 @@ struct fm_stage_run {
 	bool is_coming;			/* its bytes do, now */
 	bool is_hub;
 	int draft;			/* of its manifest; -1: none */
+	bool is_refused;		/* nothing was begun: its user, or the cache, has no room */
 	bool is_update;			/* of what an older version had */
 	_Atomic uint64_t taken, cloned;	/* bytes of that; of these what is no hard link */
 	/* a hub's, and its names say other bytes or places; or not what came */
@@ -119,6 +120,41 @@ static void log_end(const struct fm_stage_run *r)
 			   r->source, (unsigned long long)r->totals.bytes);
 }
 
+/*
+ * Whether somebody who waits may have what the user of this run may not: that is over his quota, or
+ * his share of places; some of these are for root alone.
+ */
+static bool is_others(const struct fm_stage_run *r, const struct fm_stage_waiter *w)
+{
+	bool is_same = w->uid == r->uid && strcmp(w->peer ? w->peer : "", r->peer) == 0;
+	bool is_root = w->uid == 0 && !w->peer;
+
+	return r->is_refused && !r->runs->is_stopping && !is_same &&
+	       (r->err.code == -EDQUOT || (r->err.code == -ENOSPC && is_root));
+}
+
+/* Whether a run with other nodes goes on here by the request of one of those. */
+static bool goes_on(const struct fm_stage_run *r, const struct fm_together *t)
+{
+	fm_list_each (at, next, &r->waiters) {
+		const struct fm_stage_waiter *w = fm_container_of(at, struct fm_stage_waiter, at);
+
+		if (w->together == t && is_others(r, w))
+			return true;
+	}
+	return false;
+}
+
+static void end_together(const struct fm_stage_run *r, struct fm_together *t, bool is_told)
+{
+	if (!t)
+		return;
+	if (is_told || goes_on(r, t))
+		fm_together_put(t);
+	else
+		tell_how_it_ended(r, t);
+}
+
 static void closed(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
@@ -126,12 +162,8 @@ static void closed(struct fm_work *work)
 
 	fm_list_del(&r->at);
 	log_end(r);
-	if (r->together && !r->is_shared)
-		tell_how_it_ended(r, r->together);
-	else if (r->together)
-		fm_together_put(r->together);
-	if (r->also)
-		tell_how_it_ended(r, r->also);
+	end_together(r, r->together, r->is_shared);
+	end_together(r, r->also, false);
 	if (r->from)
 		fm_engine_store_put(r->from);
 	fm_served_put(r->served);
@@ -142,6 +174,7 @@ static void closed(struct fm_work *work)
 			fm_container_of(r->waiters.next, struct fm_stage_waiter, at);
 
 		fm_list_del(&w->at);
+		w->is_others = is_others(r, w);
 		w->ended(w, r->id, &r->err);
 	}
 	free(r);
@@ -735,6 +768,7 @@ static void prepare(struct fm_work *work)
 	};
 	int ret = fm_cache_fetch(r->runs->cache, &plan, &r->fetch, &r->err);
 
+	r->is_refused = ret == -EDQUOT || ret == -ENOSPC;
 	if (ret == -EALREADY) {
 		r->id = fm_cache_find_listing(r->runs->cache, &r->key);
 		fm_err_clear(&r->err);
@@ -901,6 +935,9 @@ int fm_stage_run_join(struct fm_stage_runs *runs, const struct fm_stage_plan *pl
 	if (!r)
 		return fm_err_set(err, -ENOMEM, "no memory to fetch %s", plan->name);
 	tell_also(r, plan->together);
+	waiter->uid = plan->uid;
+	waiter->peer = plan->peer;
+	waiter->together = plan->together;
 	fm_list_append(&r->waiters, &waiter->at);
 	*out = r;
 	return 0;

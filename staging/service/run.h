@@ -36,7 +36,8 @@ struct fm_stage_plan {
 	int draft;			/* of its manifest (offered.h); -1: none. Copied */
 	uid_t uid;
 	gid_t gid;
-	const char *peer;		/* the node that said so; NULL: he asked here. Copied */
+	/* The node that said so; NULL: he asked here. Copied; who joins by it has it meanwhile */
+	const char *peer;
 	bool is_hub;			/* path is a commit of a hub's repository: hub.h */
 	struct fm_together *together;	/* by which it comes; NULL: from the source alone */
 	bool is_alone;			/* if they do not, it may */
@@ -45,10 +46,19 @@ struct fm_stage_plan {
 	struct fm_served *served;
 };
 
-/* Somebody who waits for the run. The caller owns it; ended() is called once. */
+/*
+ * Somebody who waits for the run. The caller owns it; ended() is called once. is_others: the run was
+ * refused for what its own user may have, and this one is another: the caller is to join a run
+ * again, or to tell those of `together`, who have heard nothing.
+ */
 struct fm_stage_waiter {
 	struct fm_list at;
 	void (*ended)(struct fm_stage_waiter *w, uint64_t id, const struct fm_err *err);
+	bool is_others;
+	/* of the plan that it joined by */
+	uid_t uid;
+	const char *peer;
+	const struct fm_together *together;
 };
 
 void fm_stage_runs_init(struct fm_stage_runs *runs, const struct fm_stager_opts *opts,

@@ -558,6 +558,11 @@ static void run_ended(struct fm_stage_waiter *w, uint64_t id, const struct fm_er
 		take_fresh(a, id);
 		return;
 	}
+	/* It was refused to who began it. What this one begins is his, and ends so but once. */
+	if (w->is_others) {
+		find_or_fetch(a);
+		return;
+	}
 	/* With other nodes it may fail for what a fetch from the source alone does not; and one
 	 * that another request serves ends with that, each time with another one. */
 	if (a->is_joined && !a->s->is_stopping &&
@@ -810,7 +815,8 @@ static void fetch_here(struct fm_stage_ask *a, const struct fm_stage_plan *plan)
 		log_other_job(a, fm_stage_run_job(a->run));
 	if (ret == 0)
 		return;
-	if (a->nodes)		/* the other nodes wait for this one, too */
+	/* the other nodes wait for this one, too */
+	if (a->nodes || (a->waiter.is_others && a->together))
 		fm_together_refuse(a->together, &err);
 	end_here(a, &err);
 }

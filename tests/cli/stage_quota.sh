@@ -46,4 +46,21 @@ fmove datasets | grep -q '^partial .* set4 ' || bad "nothing is left of what fai
 # What he waits for already is not another one.
 as_nobody fmove stage --detach n2:s/set3 >out 2>err && as_nobody fmove stage n2:s/set3 >out 2>err || bad "the next one: $(cat err)"
 fmove datasets | grep ' set4 ' && bad "what failed stays"
+
+# Who waits for what he began may have it, if he may not: alone, and of several nodes. The cache is late for what he has, so that both
+# of his begin.
+for i in 5 6; do
+	mkdir "$(store 2)/set$i"
+	random 7000000 "$(store 2)/set$i/f"
+done
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+FMOVE_FAULT=cache.fetch:1+3 start_again n1
+reachable 2
+as_nobody fmove stage --detach n2:s/set5 >out 2>err && as_nobody fmove stage --detach n2:s/set6 >out 2>err || bad "his two: $(cat err)"
+fmove stage n2:s/set6 -- true >out1 2>err1 &
+alone=$!
+fmove stage --nodes n1 n2:s/set6 >out2 2>err2 &
+several=$!
+wait $alone || bad "root, who waited for what nobody may have: $(cat err1)"
+wait $several || bad "root, with --nodes: $(cat err2)"
 exit
