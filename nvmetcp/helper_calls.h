@@ -108,7 +108,8 @@ int fm_helper_mount(struct fm_json *request, struct fm_json *answer, struct fm_e
  * (device_rdev; the same if it is not said). Nothing mounted there is a success. sync: write out
  * what is dirty first, which can hang. keep_unsynced: what cannot be written out stays mounted,
  * which is the error of that and answers {"sync_error"}; one that comes only after the unmount is
- * in the answer alone. Without it the unmount goes on. shutdown: instead, have it write nothing any
+ * in the answer alone; and that nothing was mounted there, so that nobody asked for errors, answers
+ * {"not_mounted"}. Without it the unmount goes on. shutdown: instead, have it write nothing any
  * more, though a file is open on it: answers {"shut_down"} or {"still_writes"}, why that is not
  * known to be so, also with -EBUSY. read_write_device: the device, which was set read-only here, is
  * writable afterwards. release_as: our host id, for which the target kept it. Answers

@@ -402,6 +402,8 @@ int fm_helper_unmount(struct fm_json *request, struct fm_json *answer, struct fm
 	if (ret == 0 && is_mounted)
 		ret = f.sync && f.keep_unsynced ? unmount_written(&f, answer, err)
 						: unmount(&f, answer, err);
+	else if (ret == 0 && f.keep_unsynced)
+		ret = fm_helper_put(answer, "not_mounted", fm_json_of_bool(true), err);
 	if (ret == 0 && f.release_as &&
 	    fm_helper_target_release(f.device, f.device_rdev, f.release_as, &why) < 0)
 		ret = fm_helper_put(answer, "still_reserved", fm_json_of_text(why.text), err);

@@ -250,6 +250,8 @@ static void lift(struct fm_supervisor *sup, const struct fm_begun *b)
 			"volume %s: what process %d was at when fmove-nvmed was restarted is over",
 			v->volume->name, (int)b->process.pid);
 		fm_supervised_doubt_unit(v, b->is_read_write);
+		if (b->is_read_write)
+			fm_supervised_end_restarted_seal(v);
 		v->mount_hold = (struct fm_hold){ 0 };
 	}
 }

@@ -1143,6 +1143,28 @@ static struct fm_json *unmount_request(struct fm_supervised *v, const struct fm_
 	return NULL;
 }
 
+/* Before the helper begins: who restarts while it is at that does not hear how it ends. */
+static int note_writing_out(struct fm_supervised *v)
+{
+	struct fm_err err = { 0 };
+	int ret = v->is_seal_written || v->is_left_read_write
+			  ? fm_supervised_note_unheard(v, true, &err)
+			  : 0;
+
+	if (ret < 0)
+		fm_supervised_error(v, err.text);
+	return ret;
+}
+
+/* If that cannot be written down, the seal ends with a restart, which is not worth more. */
+static void note_heard(struct fm_supervised *v)
+{
+	struct fm_err err = { 0 };
+
+	if (fm_supervised_note_unheard(v, false, &err) < 0)
+		fm_log_warn("volume %s: %s", v->volume->name, err.text);
+}
+
 /*
  * Unmounts the volume. A lazy unmount does not tell whether everything was written. So it is used
  * only after an unmount that hung, and only if the device is gone or a person forces it.
@@ -1176,10 +1198,12 @@ void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount
 	/* It is out of the table of mounts before its last byte is written. */
 	v->is_left_read_write = v->is_left_read_write || !mount->is_read_only;
 	v->is_announced = v->is_announced || !mount->is_read_only;
-	if (begin(v, FM_CALL_UNMOUNT, key, unmount_request(v, mount, ns, is_synced),
+	if (note_writing_out(v) < 0 ||
+	    begin(v, FM_CALL_UNMOUNT, key, unmount_request(v, mount, ns, is_synced),
 		  v->is_gone	       ? UNMOUNT_GONE_NS :
 		  v->is_seal_written ? SEAL_UNMOUNT_NS :
 				       UNMOUNT_NS) < 0) {
+		note_heard(v);
 		v->is_announced = was_announced;
 		v->is_left_read_write = was_read_write;
 		v->hung_unmounts++;
@@ -1235,18 +1259,22 @@ static bool end_unwritten_seal(struct fm_supervised *v, int code, const char *te
 			       const struct fm_json *answer)
 {
 	const char *lost = fm_json_as_text(fm_json_get(answer, "sync_error"));
-	bool was_written = v->is_seal_written && is_answered(code) && !lost;
+	bool is_gone = fm_json_is_true(fm_json_get(answer, "not_mounted"));
+	bool was_written = v->is_seal_written && is_answered(code) && !lost && !is_gone;
 	char why[FM_SUPERVISED_WHY_MAX];
 
 	if (v->seal != FM_SEAL_WANTED || was_written || (code < 0 && is_answered(code) && !lost) ||
-	    !(v->is_seal_written || v->is_left_read_write))
+	    !(v->is_seal_written || v->is_left_read_write)) {
+		note_heard(v);
 		return false;
+	}
 	(void)snprintf(why, sizeof(why),
 		       "whether all that was written has come to the device is not known, or it "
 		       "has not (%.200s): dmesg may say more; write it again, then say fmove nvme "
 		       "seal %s",
 		       code < 0 ? text :
 		       lost	? lost :
+		       is_gone	? "somebody else had unmounted it just before" :
 				  "it was unmounted by force or without its target",
 		       v->volume->name);
 	fm_supervised_end_seal(v, why);

@@ -869,6 +869,7 @@ void fm_supervised_end_seal(struct fm_supervised *v, const char *why)
 	if (v->seal != FM_SEAL_WANTED || !is_writer(v) || !is_shared(v))
 		return;
 	v->seal = FM_SEAL_OPEN;
+	v->is_unheard = false;
 	(void)snprintf(v->unsealed_why, sizeof(v->unsealed_why), "not sealed: %s", why);
 	fm_log_error("volume %s: %s", v->volume->name, v->unsealed_why);
 	forget_readers(v);
@@ -878,6 +879,35 @@ void fm_supervised_end_seal(struct fm_supervised *v, const char *why)
 		v->has_number = false;
 		fm_log_error("volume %s: %s", v->volume->name, err.text);
 	}
+}
+
+/*
+ * The kernel tells of what it could not write once. A helper that was told so after its fmove-nvmed
+ * had ended told nobody, and the next one would find nothing wrong.
+ */
+void fm_supervised_end_restarted_seal(struct fm_supervised *v)
+{
+	char why[FM_SUPERVISED_WHY_MAX];
+
+	(void)snprintf(why, sizeof(why),
+		       "fmove-nvmed was restarted while it was written out, so whether all of it "
+		       "has come to the device is not known: dmesg may say more; write it again "
+		       "if it says so, then say fmove nvme seal %s",
+		       v->volume->name);
+	fm_supervised_end_seal(v, why);
+}
+
+int fm_supervised_note_unheard(struct fm_supervised *v, bool is_unheard, struct fm_err *err)
+{
+	int ret;
+
+	if (v->seal != FM_SEAL_WANTED || v->is_unheard == is_unheard)
+		return 0;
+	v->is_unheard = is_unheard;
+	ret = fm_supervisor_save_seal(v->sup, v, err);
+	if (ret < 0)
+		v->is_unheard = false;
+	return ret;
 }
 
 const char *fm_supervisor_unsealed_why(const struct fm_supervisor *sup, const char *volume)
@@ -1057,6 +1087,7 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 	struct fm_supervised *v = fm_supervisor_find(sup, volume);
 	uint64_t epoch_before;
 	enum fm_seal before;
+	bool was_unheard;
 	int ret;
 
 	if (!v || v->is_retired)
@@ -1078,6 +1109,8 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 		return 0;
 	}
 	epoch_before = v->epoch;
+	was_unheard = v->is_unheard;
+	v->is_unheard = is_sealed && v->call == FM_CALL_UNMOUNT && v->is_left_read_write;
 	v->seal = is_sealed ? FM_SEAL_WANTED : FM_SEAL_OPEN;
 	v->epoch = before == FM_SEAL_DONE ? next_number(v) : v->epoch;
 	v->is_written = is_sealed && v->plan.is_mounted && v->plan.is_read_write;
@@ -1085,6 +1118,7 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 	if (ret < 0) {
 		v->seal = before;
 		v->epoch = epoch_before;
+		v->is_unheard = was_unheard;
 		return fm_err_wrap(err, "nothing is changed");
 	}
 	v->unsealed_why[0] = '\0';

@@ -235,6 +235,11 @@ struct fm_supervised {
 	/* ... WANTED: it was mounted read-write here since then, so nobody else wrote. Not kept:
 	 * over a restart others may be at it. */
 	bool is_written;
+	/*
+	 * ... WANTED: an unmount of what was written has begun, and nobody has heard yet whether
+	 * all of it came to the device. Who restarts in the midst of that never hears.
+	 */
+	bool is_unheard;
 	/* ... with `epoch`, which is the writer's own; else it takes one */
 	bool has_number;
 	/* the highest number of a seal or an unseal that this node made, or heard of its writer */
@@ -529,6 +534,12 @@ const char *fm_supervised_leave_why(const struct fm_supervised *v,
 
 /* It was to be sealed, and is not fit for that: it is open again, and people are told why. */
 void fm_supervised_end_seal(struct fm_supervised *v, const char *why);
+/* ... since nobody hears any more what an earlier fmove-nvmed was told when it wrote that out. */
+void fm_supervised_end_restarted_seal(struct fm_supervised *v);
+
+/* Before an unmount that writes what is to be sealed, and when it was heard how that ended. What
+ * cannot be written down is an error. */
+int fm_supervised_note_unheard(struct fm_supervised *v, bool is_unheard, struct fm_err *err);
 
 /* It was unmounted and is clean, and nobody here can write to it: if it is to be sealed, it is
  * now. */

@@ -255,12 +255,13 @@ int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervise
 {
 	bool has_readers = v->seal != FM_SEAL_OPEN;
 	bool has_sum = v->seal == FM_SEAL_DONE && v->has_sealed_sum;
-	struct fm_json *now =
-		fm_json_pack("{s:s, s:s, s:I, s:O*, s:b, s:I}", "subsystem", v->volume->subsystem,
-			     "state", seals[v->seal], "epoch", (long long)v->epoch, "readers",
-			     has_readers ? v->readers : NULL, "are_readers_lost",
-			     has_readers && v->are_readers_lost, "superblock",
-			     has_sum ? (long long)v->sealed_sum : -1);
+	struct fm_json *now = fm_json_pack(
+		"{s:s, s:s, s:I, s:O*, s:b, s:I, s:b}", "subsystem", v->volume->subsystem, "state",
+		seals[v->seal], "epoch", (long long)v->epoch, "readers",
+		has_readers ? v->readers : NULL, "are_readers_lost",
+		has_readers && v->are_readers_lost, "superblock",
+		has_sum ? (long long)v->sealed_sum : -1, "unheard",
+		v->seal == FM_SEAL_WANTED && v->is_unheard);
 
 	return replace_entry(sup, &sup->sealed, v->volume->name, now, err);
 }
@@ -343,6 +344,7 @@ void fm_supervised_forget_seal(struct fm_supervised *v)
 	v->has_number = v->has_heard = v->is_heard_sealed = v->is_heard_now = false;
 	v->hears_from = 0;
 	v->seal = FM_SEAL_OPEN;
+	v->is_unheard = false;
 	v->unsealed_why[0] = '\0';
 	if (fm_json_delete(sup->sealed.entries, v->volume->name) == 0 &&
 	    save_file(sup, &sup->sealed, &err) < 0) {
@@ -368,14 +370,15 @@ static void recall_seal(struct fm_supervised *v)
 			     *readers = NULL;
 	const char *subsystem, *state;
 	long long epoch, sum = -1;
-	int are_readers_lost = 0;
+	int are_readers_lost = 0, is_unheard = 0;
 	unsigned seal = 0;
 
 	if (!entry && !fm_json_get(v->sup->sealed.entries, LOST))
 		return;
-	if (fm_json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b, s?I}", "subsystem", &subsystem,
-			   "state", &state, "epoch", &epoch, "readers", &readers,
-			   "are_readers_lost", &are_readers_lost, "superblock", &sum) < 0 ||
+	if (fm_json_unpack(entry, "{s:s, s:s, s:I, s?o, s?b, s?I, s?b}", "subsystem",
+			   &subsystem, "state", &state, "epoch", &epoch, "readers", &readers,
+			   "are_readers_lost", &are_readers_lost, "superblock", &sum, "unheard",
+			   &is_unheard) < 0 ||
 	    epoch < 0 || epoch >= FM_SUPERVISED_EPOCH_MAX || !are_names(readers)) {
 		recall_lost_seal(v);
 		return;
@@ -403,6 +406,9 @@ static void recall_seal(struct fm_supervised *v)
 	v->are_readers_lost = are_readers_lost;
 	v->has_sealed_sum = v->seal == FM_SEAL_DONE && sum >= 0;
 	v->sealed_sum = v->has_sealed_sum ? (uint64_t)sum : 0;
+	v->is_unheard = v->seal == FM_SEAL_WANTED && is_unheard;
+	if (v->is_unheard)
+		fm_supervised_end_restarted_seal(v);
 }
 
 void fm_supervised_recall(struct fm_supervised *v)

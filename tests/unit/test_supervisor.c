@@ -869,6 +869,7 @@ static int do_unmount(const struct call *c, struct fm_json *answer, struct fm_er
 	bool is_shut_down = fm_json_is_true(fm_json_get(c->request, "shutdown"));
 	bool is_kept = fm_json_is_true(fm_json_get(c->request, "keep_unsynced"));
 	unsigned volume = volume_of_key(c->key);
+	bool is_there = false;
 
 	CU_ASSERT_TRUE(is_lazy || is_kept == fm_json_is_true(fm_json_get(c->request, "sync")));
 	if (is_kept && sim.mood.sync_says) {
@@ -884,6 +885,7 @@ static int do_unmount(const struct call *c, struct fm_json *answer, struct fm_er
 			continue;
 		if (minor_mounted(m) != minor_asked(c))
 			return fm_err_set(err, -ESTALE, "another device is there");
+		is_there = true;
 		m->is_shut_down = m->is_shut_down || is_shut_down;
 		if (is_shut_down)
 			fm_json_set(answer, "shut_down", fm_json_of_bool(true));
@@ -892,6 +894,8 @@ static int do_unmount(const struct call *c, struct fm_json *answer, struct fm_er
 		m->is_there = false;
 		sim.unmounts_lazy += is_lazy;
 	}
+	if (is_kept && !is_there)
+		fm_json_set(answer, "not_mounted", fm_json_of_bool(true));
 	release(volume, fm_json_get(c->request, "release_as"));
 	if (fm_json_is_true(fm_json_get(c->request, "read_write_device")))
 		make_writable(c, volume);
@@ -2843,6 +2847,14 @@ static void test_seal_while_unmounting(void)
 	CU_ASSERT_EQUAL(sim.syncs, 0);
 	is_unsealed("is not known");
 
+	/* Nor is one that finds nothing to ask for errors any more. */
+	begin_seal();
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_until("unmount");
+	sim.mounted[0].is_there = false;
+	run_for(20 * S);
+	is_unsealed("had unmounted it just before");
+
 	/* Who unmounts by force does not wait until all is written, and nothing is sealed then. */
 	begin_seal();
 	sim.mood.hangs_unmount = true;
@@ -2856,6 +2868,46 @@ static void test_seal_while_unmounting(void)
 	wish(0, FM_WANT_UP, false);
 	run_for(100 * S);
 	is_unsealed("is not known");
+}
+
+/*
+ * The kernel tells of an error once. A helper that outlived its fmove-nvmed may have been told, or
+ * have unmounted it: whether it had an answer for nobody is not known.
+ */
+static void test_seal_restarted(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		begin_seal();
+		CU_ASSERT_EQUAL(seal(true, false), 0);
+		run_until("unmount");
+		kill_supervisor(i == 1);
+		start_supervisor();
+		run_for(20 * S);
+		is_unsealed("restarted while it was written out");
+	}
+
+	/* The unmount began before it was to be sealed. */
+	begin_seal();
+	wish(0, FM_WANT_CONNECTED, false);
+	run_until("unmount");
+	wish(0, FM_WANT_UP, false);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	kill_supervisor(true);
+	start_supervisor();
+	run_for(20 * S);
+	is_unsealed("restarted while it was written out");
+
+	/* What cannot be written down is not begun. */
+	begin_seal();
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	sim.is_save_broken = true;
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(sim.syncs, 0);
+	CU_ASSERT_EQUAL(number(0, "is_read_write"), true);
+	sim.is_save_broken = false;
+	run_for(70 * S);
+	is_mounted_as(false, 1);
+	end();
 }
 
 /* After a crash in the midst of it, or where the target was away: nobody but a person knows what is
@@ -4213,6 +4265,28 @@ static void test_orphan(void)
 	run_for(60 * S);
 	CU_ASSERT_PTR_NULL(strstr(sim.published, "\"name\":\"former\""));
 	end();
+}
+
+/* What it was told nobody has heard, and what is asked after that finds nothing wrong. */
+static void test_seal_beside_orphan(void)
+{
+	char text[1024];
+
+	begin_seal();
+	kill_supervisor(false);
+	sim.orphan = (struct fm_process){ .pid = 99, .start = 5 };
+	snprintf(text, sizeof(text), BEGUN, "this-boot", names[0], nqns[0], "", "true");
+	keep_state(FM_SUPERVISOR_BEGUN, text);
+	start_supervisor();
+	run_for(20 * S);
+	sim.mood.is_busy = true;
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	sim.orphan.pid = 0;
+	run_for(60 * S);
+	CU_ASSERT_FALSE(fm_supervisor_is_sealed(sim.sup, "one"));
+	sim.mood.is_busy = false;
+	is_unsealed("restarted while it was written out");
 }
 
 /* Nobody knows what stood there: it forbids, as long as there is somebody who may have been
@@ -6231,6 +6305,8 @@ static const struct fm_test tests[] = {
 	 test_seal_refused},
 	{"what could not be written is not sealed", test_seal_unwritten},
 	{"what was unmounted otherwise is not sealed", test_seal_while_unmounting},
+	{"what was being written out at a restart is not sealed", test_seal_restarted},
+	{"nor beside what was hanging at a restart, once that has ended", test_seal_beside_orphan},
 	{"what is not clean is not sealed", test_seal_unclean},
 	{"a reader that is silent keeps it sealed, but by force", test_lost_reader},
 	{"a file of seals that is lost opens nothing", test_lost_seals},

@@ -293,6 +293,10 @@ static void test_written(void)
 	fm_json_free(answer);
 	CU_ASSERT_FALSE(is_in_table());
 	becomes_free();
+	/* Who has unmounted it was told of no error. */
+	CU_ASSERT_EQUAL(unmount_with(point, written(), &answer), 0);
+	CU_ASSERT_TRUE(fm_json_is_true(fm_json_get(answer, "not_mounted")));
+	fm_json_free(answer);
 }
 
 static int fail_second(void)
