@@ -171,9 +171,9 @@ int fm_supervisor_seal(struct fm_supervisor *sup, const char *volume, bool is_se
 
 /*
  * A person says that a node is off for good. It does not count any more for any configured volume,
- * until it speaks; for one volume also until its writer changes or it is unsealed. Survives a
- * restart. -ENOENT: it was never a peer. -EBUSY: it answers. -EAGAIN: what this node says is not
- * published yet. Or it cannot be written down.
+ * until it speaks; for one volume also until its writer changes or it is unsealed or sealed anew.
+ * Survives a restart. -ENOENT: it was never a peer. -EBUSY: it answers. -EAGAIN: what this node
+ * says is not published yet. Or it cannot be written down.
  */
 int fm_supervisor_forget(struct fm_supervisor *sup, const char *node, struct fm_err *err);
 

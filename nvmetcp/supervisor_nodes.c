@@ -9,7 +9,8 @@
  * so it is never older than the boot.
  *
  * To forget a node is about what this node says now, so it ends with that: when the configuration
- * names another writer, and when the volume is unsealed. Otherwise it ends when the node speaks.
+ * names another writer, and when the volume is unsealed or sealed anew. Otherwise it ends when the
+ * node speaks.
  */
 #include <errno.h>
 #include <string.h>

@@ -5852,6 +5852,40 @@ static void test_sealed_and_written(void)
 	end();
 }
 
+/*
+ * Until every node that counts has answered once more it is mounted nowhere: one that is off, or
+ * was forgotten before, keeps it from all.
+ */
+static void test_sealed_anew_waits(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		begin_seal();
+		CU_ASSERT_EQUAL(seal(true, false), 0);
+		run_for(20 * S);
+		is_mounted_as(false, 1);
+		sim.is_silent = true;
+		run_for(10 * S);
+		CU_ASSERT_EQUAL(fm_supervisor_forget(sim.sup, "n2", &(struct fm_err){ 0 }), 0);
+		wish(0, FM_WANT_CONNECTED, false);
+		run_for(20 * S);
+		sim.read_only_dev[0] = 0;
+		write_by_hand();
+		wish(0, FM_WANT_UP, false);
+		run_for(60 * S);
+		is_state(0, "waiting");
+		CU_ASSERT_PTR_NOT_NULL(strstr(shown(0, "text"), "the word of n2"));
+		CU_ASSERT_PTR_NULL(strstr(sim.published, "\"sealed\":true"));
+		if (i == 0)
+			wish(0, FM_WANT_UP, true);
+		else
+			CU_ASSERT_EQUAL(
+				fm_supervisor_forget(sim.sup, "n2", &(struct fm_err){ 0 }), 0);
+		run_for(20 * S);
+		is_mounted_as(false, 3);
+		end();
+	}
+}
+
 /* And at a reader: it says a higher number than that of the seal, until it hears one. */
 static void test_read_and_written(void)
 {
@@ -6407,6 +6441,7 @@ static const struct fm_test tests[] = {
 	{"what may have been written, and is read-only by now, is mounted anew",
 	 test_read_only_by_now},
 	{"what is sealed and was written is sealed anew", test_sealed_and_written},
+	{"what is sealed anew waits for each node", test_sealed_anew_waits},
 	{"what was written at a reader is to be sealed anew", test_read_and_written},
 	{"a reader that falls silent is there until it says otherwise, or a person does",
 	 test_silent_reader},
