@@ -241,7 +241,7 @@ static void say_unheard(const struct fm_guard_facts *f, struct fm_guard_answer *
 	else if (p->number < f->number)
 		(void)snprintf(why, sizeof(why),
 			       "%s says epoch %" PRIu64 ", and this node has heard of %" PRIu64
-			       ": %s takes a higher one by itself, within minutes",
+			       ": %s takes a higher one by itself, within an hour",
 			       writer, p->number, f->number, writer);
 	else
 		(void)snprintf(why, sizeof(why), "the next answer of %s is awaited, seconds",

@@ -34,6 +34,8 @@
 
 #define ASK_NS (5 * FM_NS_PER_S)
 #define RAISE_NS (60 * FM_NS_PER_S)	/* from the first higher number of a peer to the next */
+#define RAISE_MAX_NS (3600 * FM_NS_PER_S)
+#define NOT_ASKED (-1)
 #define RAISE_QUIET_NS (3600 * FM_NS_PER_S)	/* without any for so long, it is the first again */
 #define NO_NUMBER                                                                                  \
 	"the numbers of seals of \"%s\" are used up, which only a hostile node can do: give it "   \
@@ -524,32 +526,79 @@ static uint64_t highest_said(const struct fm_supervised *v)
 	return number;
 }
 
+/* Who names another writer reads nothing of this one's: he counts from when he names this node. */
+static bool asks_for_raise(const struct fm_supervised *v, const struct fm_peer_volume *p)
+{
+	return p->epoch > v->epoch && is_believable(p->epoch, v->epoch) &&
+	       fm_supervised_is_meant(v, p) && strcmp(p->writer, v->sup->node) == 0;
+}
+
+static bool note_raise(struct fm_supervised *v, const char *node, uint64_t wait, uint64_t followed,
+		       int64_t asked)
+{
+	return fm_json_set(v->raised, node,
+			   fm_json_pack("{s:I, s:I, s:I}", "wait", (long long)wait, "followed",
+					(long long)followed, "asked", (long long)asked)) == 0;
+}
+
+static int64_t raised_when(const struct fm_json *last, const char *what)
+{
+	return fm_json_as_i64(fm_json_get(last, what));
+}
+
 /*
- * Whether this peer's higher number is to be followed now: the next one after twice the time. Who
- * mounts by hand what is sealed causes one each time, and is not to wait for that of last year.
+ * Whether this peer's higher number is to be followed now: the next one after twice the time, an
+ * hour at most. Who mounts by hand what is sealed causes one each time, and is not to wait for that
+ * of last year. While one waits it is said with each answer: quiet was the time before that.
  */
 static bool is_raise_due(struct fm_supervised *v, const char *node)
 {
 	const struct fm_json *last = fm_json_get(v->raised, node);
-	uint64_t now = fm_loop_now(v->sup->loop), wait = RAISE_NS, from;
-	struct fm_json *next;
+	uint64_t now = fm_loop_now(v->sup->loop), wait, followed;
+	int64_t asked;
 
-	if (last) {
-		from = (uint64_t)fm_json_as_i64(fm_json_get(last, "from"));
-		if (now < from)
-			return false;
-		if (now < from + RAISE_QUIET_NS)
-			wait = 2 * (uint64_t)fm_json_as_i64(fm_json_get(last, "wait"));
-	}
-	next = fm_json_pack("{s:I, s:I}", "wait", (long long)wait, "from", (long long)(now + wait));
-	return fm_json_set(v->raised, node, next) == 0;
+	if (!last)
+		return note_raise(v, node, RAISE_NS, now, NOT_ASKED);
+	wait = (uint64_t)raised_when(last, "wait");
+	followed = (uint64_t)raised_when(last, "followed");
+	asked = raised_when(last, "asked");
+	asked = asked == NOT_ASKED ? (int64_t)now : asked;
+	if ((uint64_t)asked >= followed + RAISE_QUIET_NS)
+		return note_raise(v, node, RAISE_NS, now, NOT_ASKED);
+	if (now >= followed + wait)
+		return note_raise(v, node, 2 * wait < RAISE_MAX_NS ? 2 * wait : RAISE_MAX_NS, now,
+				  NOT_ASKED);
+	(void)note_raise(v, node, wait, followed, asked);
+	return false;
+}
+
+static bool does_ask(const struct fm_supervised *v, const char *node)
+{
+	const struct fm_peers *peers = &v->sup->peers;
+
+	for (unsigned i = 0; i < peers->volume_count; i++)
+		if (strcmp(peers->volumes[i].node, node) == 0 &&
+		    asks_for_raise(v, &peers->volumes[i]))
+			return true;
+	return false;
+}
+
+/* Who asks no more has heard a number that will do, which another peer may have asked for. */
+static void end_asked(struct fm_supervised *v)
+{
+	struct fm_json *one;
+	const char *node;
+
+	for (void *it = NULL; fm_json_next(v->raised, &it, &node, &one);)
+		if (!does_ask(v, node))
+			(void)fm_json_set(fm_json_part(v->raised, node), "asked",
+					  fm_json_of_i64(NOT_ASKED));
 }
 
 /*
  * Whether a peer says a higher number that is to be followed. Nobody gave it that: it took itself
  * for the writer, perhaps where this node did not hear of it, and waits for a higher one still. But
- * a hostile one could have it sealed anew without end, so each is followed ever more rarely. Who
- * names another writer reads nothing of this one's: he counts from when he names this node.
+ * a hostile one could have it sealed anew without end, so each is followed ever more rarely.
  */
 static bool may_be_raised(struct fm_supervised *v)
 {
@@ -557,13 +606,10 @@ static bool may_be_raised(struct fm_supervised *v)
 	bool may_be = false;
 
 	v->raised = v->raised ? v->raised : fm_json_object();
-	for (unsigned i = 0; i < peers->volume_count; i++) {
-		const struct fm_peer_volume *p = &peers->volumes[i];
-
-		if (p->epoch > v->epoch && is_believable(p->epoch, v->epoch) &&
-		    fm_supervised_is_meant(v, p) && strcmp(p->writer, v->sup->node) == 0)
-			may_be = is_raise_due(v, p->node) || may_be;
-	}
+	end_asked(v);
+	for (unsigned i = 0; i < peers->volume_count; i++)
+		if (asks_for_raise(v, &peers->volumes[i]))
+			may_be = is_raise_due(v, peers->volumes[i].node) || may_be;
 	return may_be;
 }
 
@@ -573,7 +619,7 @@ static bool hear_readers(struct fm_supervised *v)
 {
 	uint64_t said = highest_said(v);
 
-	if (!v->has_number || said <= v->epoch || !may_be_raised(v))
+	if (!v->has_number || !may_be_raised(v))
 		return false;
 	fm_log_warn("volume %s: a peer has heard of epoch %" PRIu64 ", and this node has %" PRIu64
 		    ": it takes a new one",

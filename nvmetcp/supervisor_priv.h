@@ -244,7 +244,8 @@ struct fm_supervised {
 	bool has_number;
 	/* the highest number of a seal or an unseal that this node made, or heard of its writer */
 	uint64_t epoch;
-	/* by peer: from when a higher number is followed; NULL: none */
+	/* by peer: when its higher number was followed last, for how long no other one is, and
+	 * since when it asks for that; NULL: none */
 	struct fm_json *raised;
 	/* names of nodes that have it, or are silent and had it; NULL: none */
 	struct fm_json *readers;

@@ -412,7 +412,7 @@ static const struct situation {
 	 "\"shared-read\" and writer = \"n1\" there"},
 	{"the same, and it has lost its number", unheard_lower, FM_GUARD_WAITING,
 	 "n1 says epoch 3, and this node has heard of 7: n1 takes a higher one by itself, within "
-	 "minutes"},
+	 "an hour"},
 	{"the same, and it has not answered since", unheard_yet, FM_GUARD_WAITING,
 	 "the next answer of n1 is awaited, seconds"},
 	{"a volume that nobody writes", read_only, FM_GUARD_READ_ONLY, "ro,noload"},

@@ -3296,6 +3296,36 @@ static void test_number_raised_again_and_again(void)
 	end();
 }
 
+/* An honest one says it until it is followed, which is an hour at most; and an hour of nothing to
+ * say counts as that, however long the last one waited. */
+static void test_number_raised_and_awaited(void)
+{
+	int64_t epoch;
+
+	begin_shared("n1", "n1");
+	n2_says(false, false, 0);
+	start_supervisor();
+	run_for(20 * S);
+	for (unsigned i = 0; i < 10; i++) {
+		epoch = number(0, "epoch");
+		sim.said_epoch = epoch + 1000;
+		for (unsigned k = 0; k < 61 && number(0, "epoch") == epoch; k++)
+			run_for(60 * S);
+		CU_ASSERT_TRUE(number(0, "epoch") > epoch);
+	}
+	sim.said_epoch = number(0, "epoch");
+	run_for(3700 * S);
+	for (unsigned i = 0; i < 2; i++) {
+		epoch = number(0, "epoch");
+		sim.said_epoch = epoch + 1000;
+		run_for(10 * S);
+		CU_ASSERT_TRUE(number(0, "epoch") > epoch);
+		sim.said_epoch = number(0, "epoch");
+		run_for(60 * S);
+	}
+	end();
+}
+
 /* A hostile writer jumps to the end of the numbers: its readers do not follow, so another writer
  * can be heard. */
 static void test_number_jumps_to_the_end(void)
@@ -6381,6 +6411,8 @@ static const struct fm_test tests[] = {
 	{"what peers say of volumes that are none of ours is not kept", test_only_ours_is_kept},
 	{"a peer that raises the number again and again is believed ever more rarely",
 	 test_number_raised_again_and_again},
+	{"one that waits until it is followed waits for an hour at most",
+	 test_number_raised_and_awaited},
 	{"a writer that jumps to the end of the numbers is not followed",
 	 test_number_jumps_to_the_end},
 	{"a controller that is not as configured and comes later is reported",
