@@ -18,6 +18,7 @@
 
 #include "mover/base/base64.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "nvmetcp/helper_calls.h"
 #include "nvmetcp/inventory.h"
 #include "nvmetcp/superblock.h"
@@ -57,8 +58,16 @@ static int check_device(int fd, const char *path, const struct fm_json *rdev, co
 int fm_helper_open_device(const char *path, const struct fm_json *rdev, const char *wwid, int flags,
 			  struct fm_err *err)
 {
-	int ret, fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
+	int ret, fd = FM_FAULT("helper.open") ? (errno = EPERM, -1)
+					      : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY |
+								   O_NONBLOCK | flags);
 
+	/* systemd looks up what a unit may open when that starts (DeviceAllow=). */
+	if (fd < 0 && errno == EPERM)
+		return fm_err_sys(err, -errno,
+				  "open %s (if the kernel has devices of its kind since "
+				  "fmove-nvmed started: systemctl restart fmove-nvmed)",
+				  path);
 	if (fd < 0)
 		return fm_err_sys(err, -errno, "open %s", path);
 	ret = check_device(fd, path, rdev, wwid, err);

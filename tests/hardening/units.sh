@@ -52,8 +52,11 @@ for allowed in 'char-misc rw' 'char-nvme rw' 'block-blkext rw' 'block-device-map
 	grep -qxF "DeviceAllow=$allowed" "$dir/fmove-nvmed.service" || wrong "fmove-nvmed.service allows no $allowed"
 done
 # These are there when its process starts, or never.
-for first in modprobe@nvme_tcp.service multipathd.service; do
+for first in modprobe@nvme_tcp.service modprobe@dm_mod.service multipathd.service; do
 	sed -n 's/^After=//p' "$dir/fmove-nvmed.service" | tr ' ' '\n' | grep -qxF "$first" || wrong "fmove-nvmed.service does not start after $first"
+done
+for module in modprobe@nvme_tcp.service modprobe@dm_mod.service; do
+	sed -n 's/^Wants=//p' "$dir/fmove-nvmed.service" | tr ' ' '\n' | grep -qxF "$module" || wrong "fmove-nvmed.service does not want $module"
 done
 
 [ $status = 0 ] || exit 1

@@ -20,6 +20,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/loop.h"
 #include "nvmetcp/helper.h"
+#include "nvmetcp/helper_calls.h"
 #include "nvmetcp/process.h"
 #include "tests/fm_test.h"
 
@@ -402,6 +403,16 @@ static void test_next_from_done(void)
 }
 
 #ifdef FM_FAULTS
+/* What systemd did not know as a kind of device when the unit started stays forbidden. */
+static void test_forbidden_device(void)
+{
+	fm_fault_arm("helper.open", 1);
+	CU_ASSERT_EQUAL(fm_helper_open_device("/dev/dm-0", NULL, NULL, 0, &err), -EPERM);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "open /dev/dm-0"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "systemctl restart fmove-nvmed"));
+}
+
 /* The only child of this process. */
 static pid_t only_child(void)
 {
@@ -691,6 +702,7 @@ static const struct fm_test tests[] = {
 	{"a name is resolved, or the error names it", test_resolve},
 	{"a secret is taken from a private file only, and not shown", test_secret_files},
 #ifdef FM_FAULTS
+	{"a device that the unit may not open: how it may", test_forbidden_device},
 	{"a helper that does not die is counted until it has gone", test_stuck},
 	{"each failure is one error and leaves nothing", test_faults},
 #endif
