@@ -433,6 +433,22 @@ static bool step_gone(const struct scene *s)
 		   fm_path_show(s->there->point, &shown));
 }
 
+/*
+ * Whether it may be a device that the kernel has no more, perhaps the volume's: which those were an
+ * fmove-nvmed of before may not have written down, or the file is lost.
+ */
+static bool may_have_gone(const struct scene *s)
+{
+	if (strncmp(s->there->source, "/dev/nvme", strlen("/dev/nvme")) != 0)
+		return false;
+	for (unsigned i = 0; i < s->inv->namespace_count; i++)
+		if (fm_mount_is_of(s->there, s->inv->namespaces[i].dev,
+				   s->inv->namespaces[i].name) ||
+		    is_partition_of(&s->inv->namespaces[i], s->there))
+			return false;
+	return true;
+}
+
 static bool step_foreign(const struct scene *s)
 {
 	struct fm_path_shown point, source;
@@ -441,9 +457,10 @@ static bool step_foreign(const struct scene *s)
 		return false;
 	return say(s, FM_STEP_REFUSE,
 		   "something else is mounted at %.80s: %.60s, %.15s; unmount it or choose another "
-		   "mount point",
+		   "mount point%s",
 		   fm_path_show(s->there->point, &point), fm_path_show(s->there->source, &source),
-		   s->there->fs_type);
+		   s->there->fs_type,
+		   may_have_gone(s) ? " (it may be the volume's own, whose device is gone)" : "");
 }
 
 /* Finds the namespace of the volume. A step (refuse, wait) only if it cannot be found. */

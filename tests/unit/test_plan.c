@@ -395,6 +395,8 @@ static const struct situation {
 	 "is gone"},
 	{"a device is gone that the volume never had", one_path, "", "", UP_RW, FM_STEP_REFUSE,
 	 "something else is mounted"},
+	{"the same, and it may have had it", one_path, "", "", UP_RW, FM_STEP_REFUSE,
+	 "(it may be the volume's own, whose device is gone)"},
 	{"a local disk's btrfs is there", had, LIVE, NS, "/dev/nvme7n1@" POINT "=btrfs",
 	 FM_STEP_REFUSE, "something else is mounted"},
 	{"mounted, a btrfs", one_path, LIVE, NS, UP_BTRFS, FM_STEP_NONE, ""},
