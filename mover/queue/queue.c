@@ -775,6 +775,7 @@ int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struc
 		assert(j->o.fd < 0);
 		j->o.fd = fd;
 		j->o.holder = holder;
+		j->is_whole = false;
 		j->is_found = fm_queue_needs_name(j);
 		j->has_gone_far |= j->is_found;
 		hold(j, &q->shares.fds, &j->held.fd, 1);

@@ -95,6 +95,7 @@ struct fm_queue_try {
 	struct fm_file *file;		/* until it is the engine's */
 	struct fm_attr attr;
 	bool is_seen;			/* open_run() came to look at what fd is, ... */
+	bool is_whole;			/* ... it is a file from its start, ... */
 	bool is_prompt;			/* ... it goes at its other end's pace, ... */
 	bool is_refused;		/* ... or cannot be taken, by any try */
 	int ret;
@@ -117,6 +118,9 @@ struct fm_queue_job {
 	bool is_told;			/* so */
 	bool is_prompt;			/* starts at once, takes no place */
 	bool is_unseen;			/* it began, and nobody has looked at its file yet */
+	/* o.fd was a file at its start when it was looked at: its position is not asked again, which
+	 * a try, and whoever else has the description, may move */
+	bool is_whole;
 	bool has_place;			/* held.place, of either kind */
 	struct {			/* of queue->shares, for its user */
 		struct fm_share_held job, bytes, fd, tree, attended, place;

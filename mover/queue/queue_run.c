@@ -162,6 +162,7 @@ static void probed(struct fm_queue_job *j, int ret, const struct fm_err *err)
 		return;
 	}
 	j->is_prompt |= ret > 0;
+	j->is_whole = ret == 0 && j->o.end == FM_QUEUE_FD;
 	if (j->o.is_detached)
 		fm_queue_save(j);
 	else
@@ -330,15 +331,19 @@ static int dup_fds(struct fm_queue_try *t)
 }
 
 /*
- * Looks at the descriptor before anything is moved. fm_queue_resume() takes it unseen, and half of
- * a pipe, tried again, would pass for the whole.
+ * Looks at the descriptor before anything is moved, once. fm_queue_resume() takes it unseen, and
+ * half of a pipe, tried again, would pass for the whole.
  */
 static int look_first(struct fm_queue_try *t)
 {
 	const struct fm_queue_job *j = t->job;
 
-	t->ret = j->o.is_detached || j->is_unseen ? probe_fd(t, t->fd) : 0;
+	if (j->is_whole || j->is_prompt)
+		t->ret = j->is_prompt;
+	else
+		t->ret = probe_fd(t, t->fd);
 	t->is_seen = t->ret >= 0;
+	t->is_whole = t->ret == 0;
 	t->is_prompt = t->ret > 0;
 	t->is_refused = t->ret < 0 && j->is_unseen;
 	return t->ret;
@@ -364,9 +369,11 @@ static void open_fd(struct fm_queue_try *t)
 		return;
 	}
 	t->fd = t->journal = -1;	/* taken over */
-	if (t->job->o.job.is_put)
-		t->ret = (t->job->o.job.is_buffered ? fm_caller_source_buffered : fm_caller_source)(
-			fd, &t->file, &t->attr, &t->err);
+	if (t->job->o.job.is_put && t->is_whole)
+		t->ret = fm_caller_source_whole(fd, t->job->o.job.is_buffered, &t->file, &t->attr,
+						&t->err);
+	else if (t->job->o.job.is_put)
+		t->ret = fm_caller_source(fd, &t->file, &t->attr, &t->err);
 	else
 		t->ret = fm_caller_sink(fd, journal, &how, &t->file, &t->err);
 	if (t->ret == 0)
@@ -714,6 +721,7 @@ static bool learn(struct fm_queue_try *t)
 	bool is_new = t->is_prompt && !j->is_prompt;
 
 	j->is_unseen = j->is_unseen && !t->is_seen;
+	j->is_whole |= t->is_whole;
 	j->is_prompt |= t->is_prompt;
 	return is_new;
 }

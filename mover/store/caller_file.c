@@ -192,8 +192,8 @@ static int small_source(int fd, struct fm_file **out, struct fm_attr *attr, stru
 	return fm_snapshot_take(fd, attr->size, out, err);
 }
 
-static int caller_source(int fd, bool is_buffered, struct fm_file **out, struct fm_attr *attr,
-			 struct fm_err *err)
+static int caller_source(int fd, bool is_buffered, bool is_whole, struct fm_file **out,
+			 struct fm_attr *attr, struct fm_err *err)
 {
 	const struct fm_file_source_opts opts = { .is_shared = true, .is_buffered = is_buffered };
 	struct stat st;
@@ -207,7 +207,7 @@ static int caller_source(int fd, bool is_buffered, struct fm_file **out, struct 
 		return stream_source(fd, NULL, out, attr, err);
 	/* Somebody read a part of it already, as in `(read line; fmove put - ...) < file`: the rest
 	 * is meant. */
-	if (lseek(fd, 0, SEEK_CUR) != 0)
+	if (!is_whole && lseek(fd, 0, SEEK_CUR) != 0)
 		return stream_source(fd,
 				     "in order and buffered: a part of the file was read before",
 				     out, attr, err);
@@ -218,13 +218,19 @@ static int caller_source(int fd, bool is_buffered, struct fm_file **out, struct 
 
 int fm_caller_source(int fd, struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
-	return caller_source(fd, false, out, attr, err);
+	return caller_source(fd, false, false, out, attr, err);
 }
 
 int fm_caller_source_buffered(int fd, struct fm_file **out, struct fm_attr *attr,
 			      struct fm_err *err)
 {
-	return caller_source(fd, true, out, attr, err);
+	return caller_source(fd, true, false, out, attr, err);
+}
+
+int fm_caller_source_whole(int fd, bool is_buffered, struct fm_file **out, struct fm_attr *attr,
+			   struct fm_err *err)
+{
+	return caller_source(fd, is_buffered, true, out, attr, err);
 }
 
 /* ---------------------------------------------------------------------------------------- sinks */

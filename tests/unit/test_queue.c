@@ -36,6 +36,7 @@ struct transfer {
 	void *ctx;
 	char path[64];
 	uint64_t timeout_ns;
+	uint64_t size;		/* of the source */
 	bool may_replace;
 	bool is_over;
 	int cancelled;		/* the code */
@@ -75,6 +76,7 @@ static int engine_start(struct fm_engine *e, const struct fm_job_opts *o,
 	if (started_count == STARTED_MAX)
 		abort();
 	*j = (struct transfer){ .events = *events, .ctx = ctx, .timeout_ns = o->timeout_ns,
+				.size = o->attr.size,
 				.may_replace = o->may_replace };
 	(void)snprintf(j->path, sizeof(j->path), "%s", o->path);
 	started_count++;
@@ -919,6 +921,81 @@ static void test_a_failure_that_may_pass_is_tried_again(void)
 	}
 	end("a", 0);
 	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_DONE);
+	scene_down();
+}
+
+/* Somebody who has the description, too, moves its position. */
+static int moved_fd(const char *path, struct fm_queue_opts *o, off_t to)
+{
+	int fd;
+
+	*o = file_put(path, ALICE);
+	o->retry_ns = FM_RETRY_ALWAYS;
+	fd = dup(o->fd);
+	CU_ASSERT_EQUAL(ftruncate(fd, 10000), 0);
+	CU_ASSERT_EQUAL(lseek(fd, to, SEEK_SET), to);
+	return fd;
+}
+
+/*
+ * Goal:   a file that was taken as a whole is sent as a whole by every try.
+ * Method: its position is moved, as a search for holes does, while a try runs: of a job that began
+ *         at once, of one that was looked at before it had a place, and of one that is detached.
+ */
+static void test_a_whole_file_is_whole_in_every_try(void)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		struct fm_queue_opts o;
+		struct caller c, first;
+		int fd;
+
+		scene_up(1);
+		if (i == 1) {
+			o = store_put("first", ALICE);
+			submitted(&o, &first);
+		}
+		fd = moved_fd("f", &o, 0);
+		if (i == 2)
+			detached(o, &c);
+		else
+			submitted(&o, &c);
+		if (i == 1)
+			end("first", 0);
+		for (unsigned tries = 0; tries < 3; tries++) {
+			CU_ASSERT_PTR_NOT_NULL_FATAL(running("f"));
+			CU_ASSERT_EQUAL(running("f")->size, 10000);
+			CU_ASSERT_EQUAL(lseek(fd, 4096, SEEK_SET), 4096);
+			end("f", -ECONNRESET);
+			pass(60 * FM_NS_PER_S);
+		}
+		end("f", 0);
+		close(fd);
+		scene_down();
+	}
+}
+
+/* What is handed over anew is looked at anew. */
+static void test_a_part_does_not_pass_for_the_whole_that_was_before(void)
+{
+	struct fm_queue_opts o;
+	struct fm_err err;
+	struct caller c;
+	char id[FM_QUEUE_ID_LEN + 1];
+	int fd;
+
+	scene_up(1);
+	close(moved_fd("f", &o, 0));
+	submitted(&o, &c);
+	memcpy(id, c.id, sizeof(id));
+	fm_queue_abandon(&c.watch);
+	end("f", -ECANCELED);
+	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_PAUSED);
+	fd = moved_fd("f", &o, 4096);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, id, ALICE, o.fd, NULL, &err), 0);
+	run();
+	CU_ASSERT_PTR_NULL(running("f"));
+	CU_ASSERT_EQUAL(told(id, &c), -EINVAL);
+	close(fd);
 	scene_down();
 }
 
@@ -2373,6 +2450,9 @@ static const struct fm_test tests[] = {
 	{"what cannot go on alone is not detached", test_what_cannot_go_on_alone_is_not_detached},
 	{"a full directory is told at once", test_a_full_directory_is_told_at_once},
 	{"a failure that may pass is tried again", test_a_failure_that_may_pass_is_tried_again},
+	{"a whole file is whole in every try", test_a_whole_file_is_whole_in_every_try},
+	{"a part does not pass for the whole that was before",
+	 test_a_part_does_not_pass_for_the_whole_that_was_before},
 	{"other failures are final", test_other_failures_are_final},
 	{"a peer that is back is not waited for", test_a_peer_that_is_back_is_not_waited_for},
 	{"a caller who waits says how long", test_a_caller_who_waits_says_how_long},

@@ -206,6 +206,24 @@ static void test_half_read(void)
 	end();
 }
 
+/* What is known to be meant as a whole is read from its beginning, wherever its position is. */
+static void test_known_to_be_whole(void)
+{
+	struct fm_file *file;
+	struct fm_attr attr;
+	int fd;
+
+	begin(ON_DISK, false);
+	fd = make_file(10000, false);
+	CU_ASSERT_EQUAL(lseek(fd, 4096, SEEK_SET), 4096);
+	CU_ASSERT_EQUAL_FATAL(fm_caller_source_whole(fd, false, &file, &attr, &err), 0);
+	CU_ASSERT_TRUE(!file->is_stream && attr.size == 10000);
+	CU_ASSERT_EQUAL(file_read(&l, file, buffer(), 8192, 0), 8192);
+	CU_ASSERT_TRUE(is_pattern(buffer(), 1, 0, 8192));
+	file->ops->close(file);
+	end();
+}
+
 /* -------------------------------------------------------------------------------------- streams */
 
 /* Somebody at the other end of a pipe, who is slow and deals in odd lengths. */
@@ -522,6 +540,7 @@ static const struct fm_test tests[] = {
 	{ "a small file that ends early is no source", test_small_cut },
 	{ "an abandoned target is empty again", test_discard },
 	{ "the rest of a file is a stream", test_half_read },
+	{ "what is known to be whole is read from its beginning", test_known_to_be_whole },
 	{ "a stream is read up to its end", test_stream_source },
 	{ "a stream takes all that is written", test_stream_sink },
 	{ "a stream that waits can be given up", test_stream_cancel },
