@@ -451,6 +451,8 @@ static int rest_read(struct fm_queue_job *j, const struct fm_json *json, struct 
 	j->tries = (unsigned)tries;
 	/* false if it is missing */
 	(void)fm_json_bool(fm_json_get(json, "abandoned"), &j->is_abandoned);
+	/* a daemon that did not write this down may have sent it */
+	j->is_sent = !fm_json_get(json, "sent");
 	(void)fm_json_bool(fm_json_get(json, "sent"), &j->is_sent);
 	if (deadline_read(j, json, err) < 0)
 		return err->code;

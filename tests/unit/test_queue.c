@@ -1521,6 +1521,30 @@ static void test_only_what_was_sent_is_found_behind_a_crash(void)
 	scene_down();
 }
 
+/* A daemon that did not write down what it sent may have sent it. */
+static void test_what_an_older_daemon_left_may_have_been_sent(void)
+{
+	struct fm_entry entry = { .attr = own_attr };
+	struct fm_request_result r = { .entries = &entry, .count = 1 };
+	struct caller c, later;
+
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	queue_down();
+	edit(c.id, "sent", NULL);
+	started_count = 0;
+	queue_up(1);
+	run();
+	asked.count = 0;
+	end("a", -EEXIST);
+	CU_ASSERT_TRUE_FATAL(asked.count == 1 && asked.is_far);
+	asked.done(asked.ctx, &r);
+	asked.done(asked.ctx, &r);
+	run();
+	CU_ASSERT_EQUAL(told(c.id, &later), 0);
+	scene_down();
+}
+
 /* When it is written down that it is sent, which is the second time that it is written down. */
 static void cancel_second(void *ctx, const char *point)
 {
@@ -2453,6 +2477,8 @@ static const struct fm_test tests[] = {
 	{"a whole file is whole in every try", test_a_whole_file_is_whole_in_every_try},
 	{"a part does not pass for the whole that was before",
 	 test_a_part_does_not_pass_for_the_whole_that_was_before},
+	{"what an older daemon left may have been sent",
+	 test_what_an_older_daemon_left_may_have_been_sent},
 	{"other failures are final", test_other_failures_are_final},
 	{"a peer that is back is not waited for", test_a_peer_that_is_back_is_not_waited_for},
 	{"a caller who waits says how long", test_a_caller_who_waits_says_how_long},
