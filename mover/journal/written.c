@@ -22,9 +22,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,18 +82,25 @@ static int write_back(int fd)
 
 /*
  * Waits for a write(2) that is under way. The search begins within the file, since one behind its
- * end is answered without the lock by btrfs, and ends at once wherever data is. What cannot be
- * searched has no such lock.
+ * end is answered without the lock by btrfs; and at its first byte, where most files have data, so
+ * that the position stays as it is. What cannot be searched has no such lock.
  */
-static void wait_for_write(int fd, const struct stat *st)
+static void wait_for_write(int fd)
 {
-	off_t was = lseek(fd, 0, SEEK_CUR);
-
-	if (was >= 0 && lseek(fd, st->st_size > 0 ? st->st_size - 1 : 0, SEEK_DATA) >= 0)
-		(void)lseek(fd, was, SEEK_SET);
+	if (lseek(fd, 0, SEEK_DATA) > 0)
+		(void)lseek(fd, 0, SEEK_SET);	/* cannot fail: it was searched */
 }
 
-int fm_look_before_read(int fd, uint64_t cached_max, struct stat *out)
+/* An overlay asks the file system that has the file. */
+bool fm_write_holds_lock(const struct statfs *fs)
+{
+	const unsigned long type = (unsigned long)fs->f_type;
+
+	return type == EXT4_SUPER_MAGIC || type == XFS_SUPER_MAGIC || type == BTRFS_SUPER_MAGIC ||
+	       type == TMPFS_MAGIC || type == OVERLAYFS_SUPER_MAGIC;
+}
+
+int fm_look_before_read(int fd, bool waits, uint64_t cached_max, struct stat *out)
 {
 	struct stat before;
 	bool is_same = false, is_settled = false;
@@ -103,7 +112,8 @@ int fm_look_before_read(int fd, uint64_t cached_max, struct stat *out)
 		before = *out;
 		if (!was_past)
 			(void)usleep(LOOK_PAUSE_US);
-		wait_for_write(fd, out);
+		if (waits)
+			wait_for_write(fd);
 		ret = (uint64_t)out->st_size <= cached_max ? write_back(fd) : 0;
 		if (ret == 0)
 			ret = look(fd, out);

@@ -13,18 +13,23 @@
 #include <stdint.h>
 
 struct stat;
+struct statfs;
+
+/* Whether a write(2) holds a lock there for which a search for data waits. */
+bool fm_write_holds_lock(const struct statfs *fs);
 
 /*
  * Look at fd's file before it is read. From then on whatever is written to it moves its ctime: what
  * was stored through a mapping until now is written back, which makes the next store a fault that
  * the file system notes (of up to cached_max bytes; a direct read does that by itself, for what it
  * reads); a ctime is not taken that a write in the same tick of the clock would leave as it is; and
- * a write(2) that is under way is waited for, where the file system has a lock for that. fd's
- * position is moved meanwhile, and put back.
+ * a write(2) that is under way is waited for, where the file system has a lock for that, if
+ * `waits`: else that is a call for nothing (fm_write_holds_lock()). It moves fd's position if the
+ * file begins with a hole, and puts it back to the beginning.
  * 0; -ESTALE: it is being written to, again and again; or an error of fstat(2) or
  * sync_file_range(2). Any thread; waits for the disk, for others' writes, and up to two ticks.
  */
-int fm_look_before_read(int fd, uint64_t cached_max, struct stat *out);
+int fm_look_before_read(int fd, bool waits, uint64_t cached_max, struct stat *out);
 
 /*
  * Whether the content of fd's file may be another than when `before` was taken; `now` is a later

@@ -2,7 +2,9 @@
 /*
  * file_source - a regular file that is read.
  *
- * The descriptor's position is used for nothing but looking for holes.
+ * The descriptor's position is used for nothing but searches, for holes and for data. The
+ * description may be a caller's, too, who may hand it over twice at once, and to whom a position
+ * behind the beginning means that a part was read before: each search puts it back.
  */
 #include "mover/store/file_source.h"
 
@@ -49,9 +51,16 @@ static enum fm_node_type type_of(mode_t mode)
  */
 static bool has_holes(const struct stat *st, int fd)
 {
+	off_t hole;
+
 	if (!S_ISREG(st->st_mode) || (uint64_t)st->st_blocks * 512 >= (uint64_t)st->st_size)
 		return false;
-	return fd < 0 || lseek(fd, 0, SEEK_HOLE) < st->st_size;
+	if (fd < 0)
+		return true;
+	hole = lseek(fd, 0, SEEK_HOLE);
+	if (hole > 0)
+		(void)lseek(fd, 0, SEEK_SET);	/* cannot fail: it was searched */
+	return hole < st->st_size;
 }
 
 void fm_attr_from_stat(const struct stat *st, int fd, struct fm_attr *out)
@@ -78,14 +87,18 @@ static int source_next_data(struct fm_file *file, uint64_t offset, uint64_t *fro
 	struct source *s = source_of(file);
 	uint64_t size = (uint64_t)s->opened.st_size;
 	off_t data, hole;
+	int ret;
 
 	*from = *to = size;
 	if (offset >= size)
 		return 0;
 	data = lseek(s->io.fd, (off_t)offset, SEEK_DATA);
 	hole = data < 0 ? -1 : lseek(s->io.fd, data, SEEK_HOLE);
-	if (hole < 0)
-		return errno == ENXIO ? 0 : -errno;	/* no data behind offset */
+	ret = hole < 0 ? -errno : 0;
+	if (s->opts.is_shared)
+		(void)lseek(s->io.fd, 0, SEEK_SET);	/* cannot fail: it was searched */
+	if (ret < 0)
+		return ret == -ENXIO ? 0 : ret;		/* no data behind offset */
 	/* A file that grew or shrank meanwhile is found by check_unchanged(); here it must only not
 	 * confuse. */
 	if ((uint64_t)data >= size)
@@ -163,7 +176,8 @@ static int source_fill(struct source *s, int fd, struct fm_attr *attr, struct fm
 		s->file.note = NULL;	/* nobody but us asked for that */
 	ret = FM_FAULT("store.look")
 		      ? -EIO
-		      : fm_look_before_read(fd, s->io.is_direct ? 0 : UINT64_MAX, &s->opened);
+		      : fm_look_before_read(fd, s->io.has_write_lock,
+					    s->io.is_direct ? 0 : UINT64_MAX, &s->opened);
 	if (ret == -ESTALE)
 		return fm_err_set(
 			err, ret,

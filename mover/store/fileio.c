@@ -15,6 +15,7 @@
 #include "mover/base/block.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/journal/written.h"
 #include "mover/store/done_list.h"
 #include "mover/store/mapped.h"
 #include "mover/store/may_stand.h"
@@ -105,6 +106,7 @@ int fm_fileio_init(struct fm_fileio *io, int fd, bool is_sink, bool is_buffered,
 		return fm_err_sys(err, ret, "ask for the kind of file system");
 	io->is_memory = fm_fileio_is_memory(&fs);
 	io->may_stand = fm_fs_may_stand(&fs);
+	io->has_write_lock = fm_write_holds_lock(&fs);
 	if (is_buffered && !io->is_memory)
 		*note = "buffered: the store asks for it";
 	if (is_buffered || io->is_memory)

@@ -36,6 +36,7 @@ struct fm_fileio {
 	bool is_direct;
 	bool is_memory;			/* at once */
 	bool may_stand;			/* may_stand.h */
+	bool has_write_lock;		/* journal/written.h */
 	sem_t turns;			/* of who writes at once */
 	struct fm_mapped *mapped;	/* NULL: it is not */
 };

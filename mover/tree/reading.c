@@ -61,7 +61,8 @@ static int look(int fd, struct stat *out)
 /* A large file is read by others, without the page cache; they see to what is in it. */
 static int look_first(int fd, struct stat *out)
 {
-	int ret = FM_FAULT("reading.look") ? -EIO : fm_look_before_read(fd, FM_TREE_LARGE, out);
+	int ret = FM_FAULT("reading.look") ? -EIO
+					   : fm_look_before_read(fd, true, FM_TREE_LARGE, out);
 
 	return ret == 0 && !S_ISREG(out->st_mode) ? -ESTALE : ret;
 }

@@ -252,7 +252,7 @@ static int copy_content(const struct fm_sink *s, int from, int to)
 static int copy_all(struct fm_sink *s, int from, int to)
 {
 	struct stat st, now;
-	int ret = fm_look_before_read(from, UINT64_MAX, &st);
+	int ret = fm_look_before_read(from, true, UINT64_MAX, &st);
 
 	if (ret == -ESTALE)
 		return 1;

@@ -114,7 +114,7 @@ static int open_to_clone(struct old_file *old, const char *name)
 	if (!open_content(old, name))
 		return 0;
 	/* All of it is written back: the clone does that, too. */
-	old->is_written = fm_look_before_read(old->fd, UINT64_MAX, &old->st) < 0;
+	old->is_written = fm_look_before_read(old->fd, true, UINT64_MAX, &old->st) < 0;
 	return !old->is_written;
 }
 

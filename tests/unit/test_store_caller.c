@@ -206,6 +206,39 @@ static void test_half_read(void)
 	end();
 }
 
+/*
+ * Goal: a file that is read as a whole stays at its beginning for who has its description, too: a
+ * second source of it is whole.
+ */
+static void test_position_stays(void)
+{
+	for (size_t n = 0; n < 4; n++) {
+		const uint32_t size = FM_SNAPSHOT_MAX + 4096;
+		bool has_hole = n & 1;
+		struct fm_file *file[2];
+		struct fm_attr attr;
+		uint64_t from, to = 0;
+		int fd;
+
+		begin(bases[n / 2], false);
+		fd = make_file(size, has_hole);
+		CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_SET), 0);
+		for (int i = 0; i < 2; i++) {
+			CU_ASSERT_EQUAL_FATAL(fm_caller_source(dup(fd), &file[i], &attr, &err), 0);
+			CU_ASSERT_TRUE(attr.size == size && attr.has_holes == has_hole);
+			CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_CUR), 0);
+		}
+		while (has_hole && to < size) {
+			CU_ASSERT_EQUAL_FATAL(file[0]->ops->next_data(file[0], to, &from, &to), 0);
+			CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_CUR), 0);
+		}
+		for (int i = 0; i < 2; i++)
+			file[i]->ops->close(file[i]);
+		close(fd);
+		end();
+	}
+}
+
 /* What is known to be meant as a whole is read from its beginning, wherever its position is. */
 static void test_known_to_be_whole(void)
 {
@@ -540,6 +573,7 @@ static const struct fm_test tests[] = {
 	{ "a small file that ends early is no source", test_small_cut },
 	{ "an abandoned target is empty again", test_discard },
 	{ "the rest of a file is a stream", test_half_read },
+	{ "what is read as a whole stays at its beginning", test_position_stays },
 	{ "what is known to be whole is read from its beginning", test_known_to_be_whole },
 	{ "a stream is read up to its end", test_stream_source },
 	{ "a stream takes all that is written", test_stream_sink },
