@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mover/base/words.h"
 
@@ -29,11 +30,16 @@ int fmove_put_detached(struct fmove *c, int fd, const struct fmove_name *name,
 	struct fm_lib_request req;
 	struct fm_sized_call call;
 	int ret = fd < 0 ? fm_lib_fail_fd(err) : fm_sized_call_begin(&call, opts, NULL, err);
+	int own;
 
 	if (ret < 0)
 		return ret;
+	own = fm_lib_own_file(fd);
 	fm_lib_put_begin(c, &req, name, &call.opts);
-	return detach(&req, fd, job, err);
+	ret = detach(&req, own >= 0 ? own : fd, job, err);
+	if (own >= 0)
+		(void)close(own);	/* only read */
+	return ret;
 }
 
 int fmove_put_store_detached(struct fmove *c, const struct fmove_name *own,

@@ -3,6 +3,7 @@
 #include "client/lib/libfmove_request.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,6 +266,22 @@ void fm_lib_own_add(struct fm_json_writer *w, const struct fmove_name *own,
 		excludes_add(w, opts->tree->excludes);
 }
 
+int fm_lib_own_file(int fd)
+{
+	char link[64];
+	struct stat st;
+	int own;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || lseek(fd, 0, SEEK_CUR) != 0)
+		return -1;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);	/* fits */
+	/* who has a lease is not waited for */
+	own = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (own >= 0)
+		(void)fcntl(own, F_SETFL, 0);	/* to the daemon it makes no difference */
+	return own;
+}
+
 /* A transfer that the daemon does by itself. */
 struct move {
 	bool is_put;
@@ -389,10 +406,16 @@ static int move(struct fmove *c, const struct move *m, const struct fmove_option
 		struct fmove_result *result, struct fmove_error *err)
 {
 	struct fm_sized_call call;
+	struct move mine = *m;
 	int ret = fm_sized_call_begin(&call, opts, result, err);
+	int own = ret == 0 && m->is_put && !m->own ? fm_lib_own_file(m->fd) : -1;
 
+	if (own >= 0)
+		mine.fd = own;
 	if (ret == 0)
-		ret = move_file(c, m, &call.opts, &call.result, err);
+		ret = move_file(c, &mine, &call.opts, &call.result, err);
+	if (own >= 0)
+		(void)close(own);	/* only read */
 	return fm_sized_call_end(&call, ret, result);
 }
 

@@ -76,11 +76,37 @@ static void say_more(int fd, unsigned long id)
 	(void)!write(fd, text, strlen(text));
 }
 
+#define MOVED_TO 100
+
+/* Reads a request, and moves the position of the file that comes with it. */
+static ssize_t read_request(int fd, char *buf, size_t len)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+	struct iovec part = {.iov_base = buf, .iov_len = len};
+	struct msghdr m = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = control,
+			   .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+	size_t count = c && c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int)
+						       : 0;
+
+	for (size_t i = 0; i < count; i++) {
+		int passed;
+
+		memcpy(&passed, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+		(void)lseek(passed, MOVED_TO, SEEK_SET);	/* where it has one */
+		(void)close(passed);
+	}
+	return n;
+}
+
 /* Answers the request that is there. False: the client went away. */
 static bool answer(int fd, unsigned pause_us)
 {
 	char request[4096], text[128];
-	ssize_t len = read(fd, request, sizeof(request) - 1);
+	ssize_t len = read_request(fd, request, sizeof(request) - 1);
 	const char *id;
 
 	if (len <= 0)

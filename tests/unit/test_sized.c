@@ -494,6 +494,24 @@ static void test_another_version(void)
 	down(c);
 }
 
+/* Whom a whole file is put for keeps its position; the rest of one is handed over as it is. */
+static void test_position_is_the_callers(void)
+{
+	struct fmove_result result = {.struct_size = sizeof(result)};
+	struct fmove *c = up(1, 0);
+	struct fmove_error err;
+
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_SET), 0);
+	CU_ASSERT_EQUAL(put(c, NULL, &result, &err), 0);
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_CUR), 0);
+	(void)put_detached(c, NULL, NULL, &err);	/* it is answered without a job */
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_CUR), 0);
+	CU_ASSERT_EQUAL(lseek(fd, 7, SEEK_SET), 7);
+	CU_ASSERT_EQUAL(put(c, NULL, &result, &err), 0);
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_CUR), MOVED_TO);
+	down(c);
+}
+
 static void make_hub(void)
 {
 	for (unsigned i = 0; i < HUB_DIRS; i++)
@@ -543,6 +561,7 @@ static const struct fm_test tests[] = {
 	{ "results are filled in as far as the program knows them", test_results },
 	{ "what is told says the library's size", test_told },
 	{ "a daemon of another version", test_another_version },
+	{ "the position of a whole file is its caller's", test_position_is_the_callers },
 	{ "the calls leave nothing behind", test_end },
 };
 FM_TEST_MAIN("sized", tests)
