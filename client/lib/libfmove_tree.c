@@ -185,6 +185,7 @@ static int put_tree_once(struct fmove *c, int dir_fd, struct fm_lib_tree *t,
 
 	if (open_source(dir_fd, t->tree, t, &tree, &why) < 0)
 		return fail_as(err, &why);
+	tree->is_compared = t->opts->hold_fd > 0;
 	t->source = tree;
 	ret = serve(c, t, tree, result, &end, err);
 	t->source = NULL;

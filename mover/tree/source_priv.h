@@ -51,6 +51,8 @@ struct fm_source_item {
 	bool is_large;
 	uint64_t size;
 	int64_t mtime_ns;
+	bool is_compared;		/* also by the next one: fm_tree.is_compared */
+	int64_t ctime_ns;
 };
 
 struct fm_source_batch {
@@ -84,6 +86,7 @@ struct fm_source_fill {
 	enum fm_source_mode mode;
 	bool is_active;			/* holds work, which may come back as left over */
 	unsigned offers;		/* in the pack */
+	int64_t ctimes[FM_TREE_OFFERS_MAX];	/* of what is offered, by entry */
 	struct fm_source_batch *batch;	/* or NULL */
 	struct fm_tree_count found;	/* by this call */
 	struct fm_err *err;
@@ -109,6 +112,7 @@ struct fm_source_sent {
 	struct fm_list link;		/* in what is needed */
 	uint8_t wanted[FM_TREE_OFFERS_MAX / 8];
 	struct fm_pack_reader r;	/* at the next entry that may be wanted */
+	const int64_t *ctimes;		/* of what was offered, by entry; NULL: not kept */
 	size_t len;
 	uint8_t outline[] __attribute__((aligned(8)));
 };
@@ -222,10 +226,11 @@ int fm_source_meet_hardlink(struct fm_source_fill *f, const struct stat *st, siz
 /* ---- source_sent.c; the lock is held but for new ---- */
 
 /*
- * Remembers a pack for fill() and need() of the same number, with one reference. NULL: no memory.
+ * Remembers a pack for fill() and need() of the same number, with one reference. ctimes: one for
+ * each entry, copied; or NULL. NULL: no memory.
  */
 struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t len,
-					  bool is_offer);
+					  bool is_offer, const int64_t *ctimes);
 
 /* The slot of a pack number in the table. *slot is NULL if the number is not there. */
 struct fm_source_sent **fm_source_sent_slot(struct fm_source *s, uint64_t seq);

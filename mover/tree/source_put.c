@@ -267,6 +267,12 @@ static bool may_stay_closed(const struct fm_source *s, const struct fm_source_it
 	return s->is_offering && !it->is_wanted && !s->has_checksums && !s->has_owners;
 }
 
+static bool is_as_offered(const struct fm_source_item *it, const struct stat *st)
+{
+	return (uint64_t)st->st_size == it->size && fm_reading_mtime(st) == it->mtime_ns &&
+	       (!it->is_compared || fm_time_ns(&st->st_ctim) == it->ctime_ns);
+}
+
 /* Looks at a file, into *st, and opens it if its content or attributes are needed. */
 static int look_at_file(struct fm_source_fill *f, struct fm_source_item *it, const struct stat **st)
 {
@@ -283,10 +289,7 @@ static int look_at_file(struct fm_source_fill *f, struct fm_source_item *it, con
 	if (ret < 0)
 		return ret;
 	*st = &it->file->st;
-	if (it->is_wanted &&
-	    ((uint64_t)(*st)->st_size != it->size || fm_reading_mtime(*st) != it->mtime_ns))
-		return -ESTALE;
-	return 0;
+	return it->is_wanted && !is_as_offered(it, *st) ? -ESTALE : 0;
 }
 
 static void count_file(struct fm_source_fill *f, const struct stat *st)
@@ -374,6 +377,7 @@ static int put_offer(struct fm_source_fill *f, struct fm_source_item *it, const 
 		if (ret < 0)
 			return fail(f, ret);
 	}
+	f->ctimes[f->w.count] = fm_time_ns(&st->st_ctim);
 	if (!add(f, &e))
 		return fail(f, -EINVAL);
 	f->offers++;

@@ -3,6 +3,7 @@
  * source_sent - the packs that are on their way, by their numbers.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "mover/base/budget.h"
 #include "mover/base/fault.h"
@@ -32,14 +33,31 @@ void fm_source_sent_settle(struct fm_source *s, struct fm_source_sent *sent)
 	fm_source_sent_put(sent);
 }
 
+/* Where the change times are: behind the outline. */
+static size_t ctimes_at(size_t outline_len)
+{
+	return (outline_len + 7) / 8 * 8;
+}
+
+static void keep_ctimes(struct fm_source_sent *sent, const int64_t *ctimes)
+{
+	int64_t *kept = (int64_t *)(void *)(sent->outline + ctimes_at(sent->len));
+	size_t count = sent->count < FM_TREE_OFFERS_MAX ? sent->count : FM_TREE_OFFERS_MAX;
+
+	memcpy(kept, ctimes, count * sizeof(*kept));
+	sent->ctimes = kept;
+}
+
 /* Remembers a pack until it is acknowledged. NULL: no memory, or the pack was changed meanwhile. */
-struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t len, bool is_offer)
+struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t len, bool is_offer,
+					  const int64_t *ctimes)
 {
 	size_t outline_len = fm_pack_outline_len(pack, len);
+	size_t ctimes_len = ctimes ? FM_TREE_OFFERS_MAX * sizeof(*ctimes) : 0;
 	struct fm_source_sent *sent =
 		outline_len == 0 || FM_FAULT("source.sent_alloc")
 			? NULL
-			: fm_budget_realloc(NULL, sizeof(*sent) + outline_len);
+			: fm_budget_realloc(NULL, sizeof(*sent) + ctimes_at(outline_len) + ctimes_len);
 	struct fm_pack_entry e;
 
 	if (!sent)
@@ -53,6 +71,8 @@ struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t
 	}
 	(void)fm_pack_open_outline(&sent->r, sent->outline, outline_len);
 	sent->count = sent->r.count;
+	if (ctimes)
+		keep_ctimes(sent, ctimes);
 	for (size_t i = 0; is_offer && fm_pack_next(&sent->r, &e) > 0; i++)
 		if (e.type == FM_PACK_FILE)
 			fm_source_set_bit(sent->offered, i);

@@ -199,8 +199,10 @@ static int read_wanted(struct fm_source_sent *sent, struct fm_source_batch *b)
 
 	for (; fm_pack_next(&sent->r, &e) > 0; before = sent->r) {
 		struct fm_source_item *it;
+		size_t i;
 
-		if (!fm_source_has_bit(sent->wanted, sent->count - sent->r.left - 1))
+		i = sent->count - sent->r.left - 1;
+		if (!fm_source_has_bit(sent->wanted, i))
 			continue;
 		if (!batch_has_room(b, e.path_len)) {
 			sent->r = before;
@@ -212,6 +214,9 @@ static int read_wanted(struct fm_source_sent *sent, struct fm_source_batch *b)
 		it->is_large = (e.flags & FM_PACK_IS_LARGE) != 0;
 		it->size = e.size;
 		it->mtime_ns = e.mtime_ns;
+		it->is_compared = sent->ctimes != NULL;
+		if (it->is_compared)
+			it->ctime_ns = sent->ctimes[i];
 	}
 	return 0;
 }

@@ -204,6 +204,9 @@ struct fm_tree {
 	bool is_partial;
 	/* source: what is read is compared with the digests that were kept: digest.h */
 	bool has_digests;
+	/* source, said before the first fill(): others read the same for other nodes. What was
+	 * offered is sent only with the change time that it had then, as large files are. */
+	bool is_compared;
 	/* source: something did not match and was sent, since the far end accepts that */
 	atomic_bool has_corrupt;
 	/* sink: -ENOSPC was said of the whole of an update, or of what may be lost: a dry run can

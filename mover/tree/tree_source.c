@@ -128,6 +128,7 @@ static int put_work(struct fm_source_fill *f)
 
 static int64_t fill_new_pack(struct fm_source_fill *f, uint64_t seq)
 {
+	const struct fm_source *s = f->source;
 	struct fm_source_sent *sent = NULL;
 	bool is_offer;
 	int64_t ret = put_work(f);
@@ -138,7 +139,9 @@ static int64_t fill_new_pack(struct fm_source_fill *f, uint64_t seq)
 			f->w.flags = 0;
 		ret = (int64_t)fm_pack_end(&f->w);
 		if (ret > 0)
-			sent = fm_source_sent_new(seq, f->w.buf, (size_t)ret, is_offer);
+			sent = fm_source_sent_new(seq, f->w.buf, (size_t)ret, is_offer,
+						  is_offer && s->tree.is_compared ? f->ctimes
+										  : NULL);
 		if (ret > 0 && !sent)
 			ret = fm_err_set(f->err, -ENOMEM, "allocate what is known of a pack");
 	}

@@ -332,6 +332,34 @@ static void test_nonsense_answers_are_refused(void)
 	end();
 }
 
+/*
+ * Goal: one of several sources of the same sends what it offered and nothing else: a file that was
+ * written over with its old size and time is refused.
+ */
+static void test_what_was_offered_is_what_is_sent_to_several(void)
+{
+	uint8_t bits[FM_TREE_OFFERS_MAX / 8] = { 2 };	/* behind the root */
+
+	for (int is_changed = 0; is_changed < 2; is_changed++) {
+		int64_t n;
+
+		begin(ON_DISK);
+		make_file("f", 10);
+		CU_ASSERT_EQUAL_FATAL(
+			source_new((struct fm_tree_source_opts){ .is_offering = true }), 0);
+		tree->is_compared = true;
+		CU_ASSERT_TRUE(fill_once(3, 64u << 10) > 0);
+		if (is_changed)
+			write_over("f");
+		CU_ASSERT_EQUAL(tree->ops->need(tree, 3, bits, 2, &err), 0);
+		got_find("f")->is_wanted = true;
+		n = fill_once(4, 64u << 10);
+		CU_ASSERT_TRUE(is_changed ? n == -ESTALE : n > 0);
+		tree->ops->close(tree);
+		end();
+	}
+}
+
 /* ---- hard links ---- */
 
 static void test_names_outside_do_not_count(void)
@@ -533,6 +561,8 @@ static const struct fm_test tests[] = {
 	{ "a dry run opens what is needed", test_dry_opens_what_is_needed },
 	{ "unanswered offers are bounded", test_unanswered_offers_are_bounded },
 	{ "nonsense answers are refused", test_nonsense_answers_are_refused },
+	{ "what was offered is what is sent to several",
+	  test_what_was_offered_is_what_is_sent_to_several },
 	{ "names outside of the tree do not count", test_names_outside_do_not_count },
 	{ "files with several names are remembered up to a limit", test_hard_links_are_bounded },
 	{ "so are their names", test_names_of_hard_links_are_bounded },

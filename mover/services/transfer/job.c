@@ -945,6 +945,7 @@ static void start_tree(struct fm_job *j, const struct fm_job_opts *o)
 {
 	assert(j->file->tree->is_source == o->is_put);
 	fm_job_set_tree(j);
+	j->file->tree->is_compared = o->is_held;
 	j->attr.type = FM_NODE_DIR;
 	j->attr.size = FM_SIZE_UNKNOWN;
 	j->tree.is_update = o->is_update;
