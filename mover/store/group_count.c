@@ -30,6 +30,7 @@ struct group {
 	int64_t expires_ns;
 	bool is_open;			/* counted in user->open */
 	struct fm_group_watch *watch;	/* NULL: not yet, or nothing is synced */
+	bool is_noted;			/* see fm_group_count_note() */
 };
 
 void fm_group_count_init(struct fm_group_count *gc, uint32_t limit)
@@ -131,21 +132,31 @@ static uint32_t count_of(struct fm_group_count *gc, uint32_t uid)
 
 /* ---- groups ---- */
 
-/* Under the lock. */
-static void group_free(struct fm_group_count *gc, struct group *g)
+/* Under the lock. It counts no more, and is to be freed without the lock. */
+static void group_take_out(struct fm_group_count *gc, struct group *g)
 {
 	user_leave(g, NULL);
 	fm_list_del(&g->at);
 	fm_list_del(&g->in_bucket);
 	gc->count--;
-	fm_group_watch_put(g->watch);
+}
+
+/* NULL is allowed. */
+static void group_free(struct group *g)
+{
+	if (g)
+		fm_group_watch_put(g->watch);
 	free(g);
 }
 
 void fm_group_count_free(struct fm_group_count *gc)
 {
-	fm_list_each(at, next, &gc->groups)
-		group_free(gc, fm_container_of(at, struct group, at));
+	fm_list_each(at, next, &gc->groups) {
+		struct group *g = fm_container_of(at, struct group, at);
+
+		group_take_out(gc, g);
+		group_free(g);
+	}
 	fm_group_watches_free(&gc->watches);
 	pthread_mutex_destroy(&gc->lock);
 }
@@ -179,15 +190,33 @@ static struct group *group_new(struct fm_group_count *gc, const struct fm_group_
 		return NULL;
 	g->key = *key;
 	g->watch = NULL;
+	g->is_noted = false;
+	g->expires_ns = INT64_MIN;
 	fm_list_append(&gc->groups, &g->at);
 	fm_list_append(bucket_of(gc, key), &g->in_bucket);
 	gc->count++;
 	return g;
 }
 
-/* Notes a group, or that it is still there. Under the lock. */
+/*
+ * The inode was another group's, which went unseen: what was known of that is not true of this one.
+ * Returns its watch, which is to be put without the lock.
+ */
+static struct fm_group_watch *begin_anew(struct group *g)
+{
+	struct fm_group_watch *watch = g->watch;
+
+	g->watch = NULL;
+	g->is_noted = false;
+	return watch;
+}
+
+/*
+ * Notes a group, or that it is still there. Under the lock. *was: a watch that is to be put without
+ * it, or NULL.
+ */
 static int note(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
-		int64_t expires_ns)
+		int64_t expires_ns, struct fm_group_watch **was)
 {
 	struct user *u = user_of(gc, uid);
 	struct group *g = u ? find(gc, key) : NULL;
@@ -201,6 +230,8 @@ static int note(struct fm_group_count *gc, const struct fm_group_key *key, uint3
 			user_free_if_none(u);
 		return -ENOMEM;
 	}
+	if (g->expires_ns != expires_ns)
+		*was = begin_anew(g);
 	g->user = u;
 	g->expires_ns = expires_ns;
 	g->look = gc->looks;
@@ -212,17 +243,23 @@ static int note(struct fm_group_count *gc, const struct fm_group_key *key, uint3
 int fm_group_count_add(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
 		       int64_t expires_ns, struct fm_err *err)
 {
+	struct fm_group_watch *was = NULL;
 	uint32_t total, own;
+	struct group *g;
 	int ret = 0;
 
 	pthread_mutex_lock(&gc->lock);
+	g = find(gc, key);
+	if (g)
+		g->expires_ns = INT64_MIN;	/* the inode is used again */
 	own = count_of(gc, uid);
 	total = gc->count;
 	if (own < gc->limit && total < FM_GROUPS_OPEN_MAX)
-		ret = note(gc, key, uid, expires_ns);
+		ret = note(gc, key, uid, expires_ns, &was);
 	else
 		ret = -EDQUOT;
 	pthread_mutex_unlock(&gc->lock);
+	fm_group_watch_put(was);
 	if (ret == -EDQUOT && own >= gc->limit)
 		return fm_err_set(err, ret,
 				  "uid %" PRIu32 " has %" PRIu32 " open groups in this store, and "
@@ -245,8 +282,9 @@ void fm_group_count_drop(struct fm_group_count *gc, const struct fm_group_key *k
 	pthread_mutex_lock(&gc->lock);
 	g = find(gc, key);
 	if (g)
-		group_free(gc, g);
+		group_take_out(gc, g);
 	pthread_mutex_unlock(&gc->lock);
+	group_free(g);
 }
 
 void fm_group_count_look(struct fm_group_count *gc)
@@ -259,35 +297,92 @@ void fm_group_count_look(struct fm_group_count *gc)
 void fm_group_count_found(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
 			  int64_t expires_ns)
 {
+	struct fm_group_watch *was = NULL;
+
 	pthread_mutex_lock(&gc->lock);
 	if (find(gc, key) || gc->count < FM_GROUPS_OPEN_MAX)
-		(void)note(gc, key, uid, expires_ns);	/* else the next look has more memory */
+		(void)note(gc, key, uid, expires_ns, &was);	/* else: the next look has memory */
 	pthread_mutex_unlock(&gc->lock);
+	fm_group_watch_put(was);
 }
 
 void fm_group_count_looked(struct fm_group_count *gc)
 {
+	struct fm_list gone;
+
+	fm_list_init(&gone);
 	pthread_mutex_lock(&gc->lock);
 	fm_list_each(at, next, &gc->groups) {
 		struct group *g = fm_container_of(at, struct group, at);
 
-		if (g->look != gc->looks)
-			group_free(gc, g);
+		if (g->look == gc->looks)
+			continue;
+		group_take_out(gc, g);
+		fm_list_append(&gone, &g->at);
+	}
+	pthread_mutex_unlock(&gc->lock);
+	fm_list_each(at, next, &gone)
+		group_free(fm_container_of(at, struct group, at));
+}
+
+/* Gives the group a watch that was opened. What is not wanted any more is *watch then. */
+static void take_watch(struct fm_group_count *gc, const struct fm_group_key *key,
+		       struct fm_group_watch **watch)
+{
+	struct group *g;
+
+	pthread_mutex_lock(&gc->lock);
+	g = find(gc, key);
+	if (g && !g->watch) {
+		g->watch = *watch;
+		*watch = NULL;
 	}
 	pthread_mutex_unlock(&gc->lock);
 }
 
 int fm_group_count_watch(struct fm_group_count *gc, const struct fm_group_key *key, int dir)
 {
+	struct fm_group_watch *watch;
 	struct group *g;
-	int ret = 0;
+	bool is_wanted;
+	int ret;
 
 	pthread_mutex_lock(&gc->lock);
 	g = find(gc, key);
-	if (g && !g->watch)
-		ret = fm_group_watch_get(&gc->watches, dir, &g->watch);
+	is_wanted = g && !g->watch;
 	pthread_mutex_unlock(&gc->lock);
-	return ret;
+	if (!is_wanted)
+		return 0;
+	/* Without the lock, which all users of the store need: the file system may be silent. */
+	ret = fm_group_watch_get(&gc->watches, dir, &watch);
+	if (ret < 0)
+		return ret;
+	take_watch(gc, key, &watch);
+	fm_group_watch_put(watch);
+	return 0;
+}
+
+bool fm_group_count_is_noted(struct fm_group_count *gc, const struct fm_group_key *key)
+{
+	const struct group *g;
+	bool is_noted;
+
+	pthread_mutex_lock(&gc->lock);
+	g = find(gc, key);
+	is_noted = g && g->is_noted;
+	pthread_mutex_unlock(&gc->lock);
+	return is_noted;
+}
+
+void fm_group_count_note(struct fm_group_count *gc, const struct fm_group_key *key)
+{
+	struct group *g;
+
+	pthread_mutex_lock(&gc->lock);
+	g = find(gc, key);
+	if (g)
+		g->is_noted = true;
+	pthread_mutex_unlock(&gc->lock);
 }
 
 int fm_group_count_sync(struct fm_group_count *gc, const struct fm_group_key *key, int dir)

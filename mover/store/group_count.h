@@ -12,6 +12,7 @@
 #define FM_STORE_GROUP_COUNT_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "mover/base/list.h"
@@ -54,8 +55,17 @@ void fm_group_count_looked(struct fm_group_count *gc);
 /*
  * From now on the file system of a group that is counted is watched (group_watch.h), if it was not
  * before: dir is a directory of it. A group that is not counted is not watched, which is no error.
+ * May wait for that file system, and keeps nobody else meanwhile.
  */
 int fm_group_count_watch(struct fm_group_count *gc, const struct fm_group_key *key, int dir);
+
+/*
+ * Whether it is on the disk that members of the group may come without a sync
+ * (fm_group_dir_note_unsynced()): what a file says that is in the page cache only may be gone after
+ * a power cut. Of a group that is not counted that is never known.
+ */
+bool fm_group_count_is_noted(struct fm_group_count *gc, const struct fm_group_key *key);
+void fm_group_count_note(struct fm_group_count *gc, const struct fm_group_key *key);
 
 /*
  * All that was written to the group's file system is on the disk, since it is watched; if it is

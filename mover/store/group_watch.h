@@ -7,7 +7,8 @@
  * could not be written for clean from then on. A descriptor that is opened for the sync of a commit
  * hears nothing of an error that somebody was told of before: another commit, a transfer, sync(1).
  * So one is kept open for each group from its begin on. Of many groups several share one, the last
- * that was opened: these hear of what failed shortly before they were begun, too.
+ * that was opened: these hear of what failed shortly before they were begun, too. One that has told
+ * of an error is shared by no further group.
  *
  * In memory: what an earlier daemon left is watched from when this one comes to it. Any thread.
  */
@@ -34,7 +35,8 @@ void fm_group_watches_free(struct fm_group_watches *all);
 
 /*
  * Watches the file system of an open directory, which stays the caller's, from now on. *out is to
- * be put. -ENOMEM, -EMFILE and others of open(2).
+ * be put. -ENOMEM, -EMFILE and others of open(2). May wait for the file system, and keeps nobody
+ * else meanwhile.
  */
 int fm_group_watch_get(struct fm_group_watches *all, int dir, struct fm_group_watch **out);
 

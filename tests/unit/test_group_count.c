@@ -177,9 +177,90 @@ static void test_watches(void)
 	CU_ASSERT_EQUAL(synced(count), -EIO);
 	CU_ASSERT_EQUAL(synced(count - 1), -EIO);
 	CU_ASSERT_EQUAL(synced(1), 0);
-	for (unsigned n = 1; n <= count; n++)
+	/* Who begins later has nothing to do with it, though there is no room for one more. */
+	for (unsigned n = count + 1; n <= count + 3; n++) {
+		CU_ASSERT_EQUAL(watched(n), 0);
+		CU_ASSERT_EQUAL(synced(n), 0);
+	}
+	CU_ASSERT_EQUAL(gc.watches.count, FM_GROUP_WATCHES_MAX);
+	CU_ASSERT_EQUAL(synced(count), -EIO);
+	for (unsigned n = 1; n <= count + 3; n++)
 		drop(n);
 	CU_ASSERT_EQUAL(gc.watches.count, 0);
+	fm_group_count_free(&gc);
+}
+
+static bool is_noted(unsigned n)
+{
+	const struct fm_group_key key = key_of(n);
+
+	return fm_group_count_is_noted(&gc, &key);
+}
+
+static void note(unsigned n)
+{
+	const struct fm_group_key key = key_of(n);
+
+	fm_group_count_note(&gc, &key);
+}
+
+/* Goal: what was known of a group is not true of another one that has its inode. */
+static void test_inode_again(void)
+{
+	fm_group_count_init(&gc, MANY);
+	for (int is_begun = 0; is_begun <= 1; is_begun++) {
+		CU_ASSERT_EQUAL(watched(1), 0);
+		note(1);
+		found(1, 0, LATER);
+		CU_ASSERT_TRUE(is_noted(1) && gc.watches.count == 1);
+		fm_fault_arm("store.syncfs", 1);
+		CU_ASSERT_EQUAL(synced(1), -EIO);
+		fm_fault_arm(NULL, 0);
+		if (is_begun) {
+			CU_ASSERT_EQUAL(add(1, 0), 0);
+		} else {
+			found(1, 0, LATER - 1);
+		}
+		CU_ASSERT_FALSE(is_noted(1));
+		CU_ASSERT_EQUAL(gc.watches.count, 0);
+		CU_ASSERT_EQUAL(watched(1), 0);
+		CU_ASSERT_EQUAL(synced(1), 0);
+		drop(1);
+	}
+	note(1); /* of none that is counted nothing is known */
+	CU_ASSERT_FALSE(is_noted(1));
+	fm_group_count_free(&gc);
+}
+
+/* ---- a file system that is silent ---- */
+
+static struct fm_group_count *blocked;
+
+/* Both locks, which each user of the store needs, are to be had while a directory is opened. */
+static void look_at_locks(void *ctx, const char *point)
+{
+	unsigned *opened = ctx;
+
+	if (strcmp(point, "tree.open") != 0)
+		return;
+	++*opened;
+	CU_ASSERT_EQUAL_FATAL(pthread_mutex_trylock(&blocked->lock), 0);
+	CU_ASSERT_EQUAL_FATAL(pthread_mutex_trylock(&blocked->watches.lock), 0);
+	pthread_mutex_unlock(&blocked->watches.lock);
+	pthread_mutex_unlock(&blocked->lock);
+}
+
+static void test_silent(void)
+{
+	unsigned opened = 0;
+
+	fm_group_count_init(&gc, MANY);
+	blocked = &gc;
+	fm_fault_watch(look_at_locks, &opened);
+	CU_ASSERT_EQUAL(watched(1), 0);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_EQUAL(opened, 1);
+	drop(1);
 	fm_group_count_free(&gc);
 }
 
@@ -189,5 +270,7 @@ static const struct fm_test tests[] = {
 	{ "a group that ends meanwhile makes room", test_ends },
 	{ "what is begun while the store is looked through stays", test_begun_amid_a_look },
 	{ "a failed sync is one of each group that is watched with it", test_watches },
+	{ "nothing of a group is another's that has its inode", test_inode_again },
+	{ "who watches a silent file system keeps nobody else", test_silent },
 };
 FM_TEST_MAIN("group_count", tests)
