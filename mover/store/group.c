@@ -134,6 +134,7 @@ static void fill_record(const struct fm_store_dir *sd, const char *name, const s
 	r->begun_ns = fm_time_ns(&now);
 	r->expires_ns = expiry(sd, ask, r->begun_ns);
 	r->may_replace = ask->may_replace;
+	r->has_notes = true;
 	r->members = ask->members;
 	r->expect_len = ask->expect_len;
 	memcpy(r->expect, ask->expect ? ask->expect : "", ask->expect_len);
@@ -555,7 +556,7 @@ static int enter_at(struct fm_store_dir *sd, const struct fm_group_member *m, si
 	if (ret == 0)
 		ret = watch_found(sd, g, err);
 	if (ret == 0 && sd->store.is_durable && !m->is_synced)
-		ret = fm_group_dir_note_unsynced(g, err);
+		ret = fm_group_dir_note_unsynced(&sd->groups, g, err);
 	if (ret < 0)
 		fm_group_let_go(*out);
 close_group:

@@ -17,8 +17,8 @@
  * Failure modes: the name is another group's: -EEXIST; the same group begun again is no failure,
  * since the first answer may have been lost. The ID, or the user, is another: -EPERM. No group, one
  * that is over or was committed: -ENOENT (to discard the latter: -EEXIST). Members still come:
- * -EBUSY. Some are missing: -ENODATA. A sync of the members failed: -EIO, for ever (group_watch.h).
- * The same where members came without a sync, and the machine was started anew since.
+ * -EBUSY. Some are missing: -ENODATA. Members came without a sync, and that of the commit failed:
+ * -EIO, for ever (group_watch.h). The same where the machine was started anew since they came.
  *
  * Worker threads. The paths are checked, and the caller may write to the store.
  */

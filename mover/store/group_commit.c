@@ -430,19 +430,39 @@ int fm_group_sync_place(struct fm_store_dir *sd, const char *path,
 		       : fm_path_sync_up(sd->root, parent->fd, path, err);
 }
 
+/*
+ * Members may have been put without a sync, and not all of them on this connection. Where none was,
+ * each is on the disk since before it had its name, so what could not be written is somebody
+ * else's: who writes to that file system could keep every group from its commit otherwise.
+ */
+static int sync_members(struct fm_store_dir *sd, const char *path, struct fm_group_dir *g,
+			struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	int ret = fm_group_count_sync(&sd->groups, &g->key, g->fd);
+
+	if (ret < 0 && g->is_synced) {
+		fm_log_warn("the group for \"%s\" is committed, though something on its file "
+			    "system could not be written: %s; its members were on the disk before",
+			    fm_path_show(path, &shown), fm_err_name(ret));
+		return 0;
+	}
+	if (ret == 0)
+		return 0;
+	fm_group_dir_lose(g, path, ret);
+	return fm_group_dir_check_lost(g, path, err);
+}
+
 static int publish(struct fm_store_dir *sd, const char *path, const struct fm_path_parent *parent,
 		   struct fm_group_dir *g, bool may_replace, struct fm_err *err)
 {
 	struct replaced was;
 	int ret = 0;
 
-	/* Members may have been put without a sync, and not all of them on this connection. */
 	if (sd->store.is_durable)
-		ret = fm_group_count_sync(&sd->groups, &g->key, g->fd);
-	if (ret < 0) {
-		fm_group_dir_lose(g, path, ret);
-		return fm_group_dir_check_lost(g, path, err);
-	}
+		ret = sync_members(sd, path, g, err);
+	if (ret < 0)
+		return ret;
 	ret = rename_members(parent, g, may_replace, &was);
 	if (ret < 0 && fm_group_check_target(parent, path, may_replace, err) < 0)
 		return err->code;

@@ -69,9 +69,10 @@ int fm_group_dir_open(int parent, const char *name, struct fm_group_dir *out)
 }
 
 enum unsynced {
-	UNSYNCED_NOTHING,	/* or it was not written down, so it did not get its name */
+	UNSYNCED_NOTHING,
 	UNSYNCED_NOW,
-	UNSYNCED_BEFORE,	/* an earlier start of this machine, or another machine */
+	/* an earlier start of this machine, or another machine; or it is not known any more */
+	UNSYNCED_BEFORE,
 };
 
 /* Whether members came without a sync, and when; or an error. */
@@ -87,7 +88,7 @@ static int look_for_unsynced(int dir)
 	len = fm_call_read_all(fd, boot, sizeof(boot), 0);
 	close(fd);
 	if (len < (int64_t)sizeof(boot))
-		return len < 0 ? (int)len : UNSYNCED_NOTHING;
+		return len < 0 ? (int)len : UNSYNCED_BEFORE;
 	ret = fm_journal_host_here(&here);
 	if (ret < 0)
 		return ret;
@@ -115,33 +116,50 @@ int fm_group_dir_read(struct fm_group_dir *g, struct fm_err *err)
 	if (ret < 0)
 		return fm_err_sys(err, ret, "look whether members of the group were synced");
 	g->is_stale = ret == UNSYNCED_BEFORE;
+	g->is_synced = ret == UNSYNCED_NOTHING && g->record.has_notes;
 	return 0;
 }
 
-static int write_boot(int fd, const struct fm_journal_host *here)
+static int write_boot(int dir, const char *name, const struct fm_journal_host *here)
 {
-	int ret = fm_tsys_write_all(fd, here->boot, sizeof(here->boot), 0);
+	int fd = fm_tsys_open(dir, name, O_WRONLY | O_CREAT | O_EXCL, 0600), ret = fd;
 
-	return ret < 0 ? ret : fm_sys_fsync(fd);
+	if (fd >= 0)
+		ret = fm_tsys_write_all(fd, here->boot, sizeof(here->boot), 0);
+	if (ret == 0)
+		ret = fm_sys_fsync(fd);
+	if (fd >= 0)
+		(void)close(fd);	/* it was synced */
+	return ret;
 }
 
-int fm_group_dir_note_unsynced(const struct fm_group_dir *g, struct fm_err *err)
+/* By a rename: members that come at the same time meet a whole note, or none. */
+static int write_note(int dir)
 {
+	char name[sizeof(FM_GROUP_UNSYNCED) + 1 + HEX_LEN];
 	struct fm_journal_host here;
-	int ret = look_for_unsynced(g->fd), fd;
+	uint64_t random;
+	int ret = fm_journal_host_here(&here);
 
-	if (ret == UNSYNCED_NOW)
-		return 0;
-	if (ret >= 0)
-		ret = fm_journal_host_here(&here);
-	if (ret == 0) {
-		fd = fm_tsys_open(g->fd, FM_GROUP_UNSYNCED, O_WRONLY | O_CREAT, 0600);
-		ret = fd < 0 ? fd : write_boot(fd, &here);
-		if (fd >= 0)
-			(void)close(fd);	/* it was synced */
-	}
+	if (ret < 0)
+		return ret;
+	fm_random_real.fill(fm_random_real.ctx, &random, sizeof(random));
+	(void)snprintf(name, sizeof(name), FM_GROUP_UNSYNCED ".%016" PRIx64, random);
+	ret = write_boot(dir, name, &here);
 	if (ret == 0)
-		ret = fm_tsys_fsync(g->fd);
+		ret = fm_tsys_rename(dir, name, dir, FM_GROUP_UNSYNCED, 0);
+	if (ret < 0)
+		(void)unlinkat(dir, name, 0);
+	return ret < 0 ? ret : fm_tsys_fsync(dir);
+}
+
+int fm_group_dir_note_unsynced(struct fm_group_count *gc, const struct fm_group_dir *g,
+			       struct fm_err *err)
+{
+	int ret = fm_group_count_is_noted(gc, &g->key) ? 1 : write_note(g->fd);
+
+	if (ret == 0)
+		fm_group_count_note(gc, &g->key);
 	return ret < 0 ? fm_err_sys(err, ret, "write down that a member comes without a sync") : 0;
 }
 

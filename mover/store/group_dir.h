@@ -23,9 +23,11 @@ struct fm_group_dir {
 	bool is_open;			/* the members have not got their place yet ... */
 	bool is_lost;			/* ... and never will: see fm_group_dir_lose() */
 	bool is_stale;			/* the same: see fm_group_dir_note_unsynced() */
+	bool is_synced;			/* each member that came was, before it got its name */
 };
 
 struct fm_err;
+struct fm_group_count;
 struct fm_store_dir;
 
 /* Whether a directory may be of a group, by its name. */
@@ -55,9 +57,11 @@ void fm_group_dir_lose(struct fm_group_dir *g, const char *path, int why);
 /*
  * A member comes that gets its name before it is on the disk. Once the machine has been started
  * anew its name may be there, and its bytes are not: nobody commits the group then. Waits for the
- * disk, once for each group.
+ * disk, once for each group: until the disk has taken the note each member writes it anew, since
+ * what another one has written may never come there.
  */
-int fm_group_dir_note_unsynced(const struct fm_group_dir *g, struct fm_err *err);
+int fm_group_dir_note_unsynced(struct fm_group_count *gc, const struct fm_group_dir *g,
+			       struct fm_err *err);
 
 /* 0, or -EIO, and err says what to do. */
 int fm_group_dir_check_lost(const struct fm_group_dir *g, const char *path, struct fm_err *err);

@@ -110,6 +110,8 @@ static int take_numbers(const struct fm_json *json, uint64_t version_expected,
 		return -EINVAL;
 	if (r->begun_ns < 0 || r->expires_ns < 0)
 		return -EINVAL;
+	if (fm_json_bool(fm_json_get(json, "notes"), &r->has_notes) < 0)
+		r->has_notes = false;
 	return fm_json_bool(fm_json_get(json, "replace"), &r->may_replace);
 }
 
@@ -150,6 +152,7 @@ int fm_group_record_print(const struct fm_group_record *r, char *buf, size_t cap
 	fm_jw_i64(&w, "begun_ns", r->begun_ns);
 	fm_jw_i64(&w, "expires_ns", r->expires_ns);
 	fm_jw_bool(&w, "replace", r->may_replace);
+	fm_jw_bool(&w, "notes", r->has_notes);
 	fm_jw_u64(&w, "members", r->members);
 	fm_jw_name(&w, "expect", r->expect, r->expect_len);
 	fm_jw_object_end(&w);

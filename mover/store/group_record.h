@@ -37,6 +37,11 @@ struct fm_group_record {
 	int64_t begun_ns;		/* since 1970 */
 	int64_t expires_ns;
 	bool may_replace;
+	/*
+	 * Who began it writes down when a member comes without a sync: no note says that none did.
+	 * Records of older services do not say so.
+	 */
+	bool has_notes;
 	uint32_t members;		/* names that are expected; 0: not said */
 	size_t expect_len;
 	char expect[FM_GROUP_EXPECT_MAX + 1];	/* as in struct fm_group_ask */

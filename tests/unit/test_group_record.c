@@ -22,11 +22,11 @@
 	"\"uid\":1000,\"dir_ino\":16,\"ino\":17,\"begun_ns\":1,\"expires_ns\":2,"                \
 	"\"replace\":true,"                                                                       \
 	"\"members\":3,\"expect\":\"a\\nb/c\"}"
-#define CRC "514a671e\n"
+#define CRC "4f57a4f0\n"
 #define GOOD                                                                                       \
 	"{\"version\":2,\"digest\":\"" DIGEST "\",\"name\":\"step-1\",\"peer\":\"n1\","          \
 	"\"uid\":1000,\"dir_ino\":16,\"ino\":17,\"begun_ns\":1,\"expires_ns\":2,"                \
-	"\"replace\":true,"                                                                       \
+	"\"replace\":true,\"notes\":true,"                                                       \
 	"\"members\":3,\"expect\":\"a\\nb/c\"}\n" CRC
 
 static struct fm_group_record record;
@@ -64,9 +64,12 @@ static void test_good(void)
 {
 	CU_ASSERT_EQUAL_FATAL(parse(GOOD), 0);
 	check_good(&record);
+	CU_ASSERT_TRUE(record.has_notes);
 	memset(&record, 0, sizeof(record));
+	record.has_notes = true;
 	CU_ASSERT_EQUAL_FATAL(parse(OLD), 0);
 	check_good(&record);
+	CU_ASSERT_FALSE(record.has_notes); /* who wrote that wrote none */
 	CU_ASSERT_EQUAL(parse_with("\"peer\":\"n1\"", "\"peer\":\"\""), 0);
 	CU_ASSERT_EQUAL(parse_with("\"expect\":\"a\\nb/c\"", "\"expect\":\"\""), 0);
 }

@@ -132,6 +132,13 @@ static int enter(const char *path)
 	return enter_as(path, true);
 }
 
+/* A member that came with --durability memory. */
+static void make_unsynced(void)
+{
+	CU_ASSERT_EQUAL(enter_as("run/m", false), 0);
+	make_member();
+}
+
 static void discard_and_put_again(void)
 {
 	CU_ASSERT_EQUAL(group(FM_GROUP_DISCARD), 0);
@@ -153,8 +160,7 @@ static void test_failed_sync_is_not_forgotten(void)
 {
 	begin(ON_DISK, false);
 	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
-	make_member();
-	CU_ASSERT_EQUAL(enter("run/m"), 0);
+	make_unsynced();
 	break_writing();
 	CU_ASSERT_EQUAL(commit_is_refused(), -EIO);
 	CU_ASSERT_EQUAL(commit_is_refused(), -EIO);
@@ -209,6 +215,127 @@ static void test_unsynced_before_boot(void)
 	end();
 }
 
+static const char *glob_group(void)
+{
+	static char path[512];
+	glob_t found;
+
+	path[0] = '\0';
+	if (glob(at(".fmove.*.group"), 0, NULL, &found) == 0) {
+		snprintf(path, sizeof(path), "%s", found.gl_pathv[0]);
+		globfree(&found);
+	}
+	return path;
+}
+
+/* As a crash may leave it. */
+static void cut_note(void)
+{
+	char path[600];
+
+	snprintf(path, sizeof(path), "%s/" FM_GROUP_UNSYNCED, glob_group());
+	CU_ASSERT_EQUAL(truncate(path, 0), 0);
+}
+
+/* As if an older service had begun it. */
+static void say_no_notes(void)
+{
+	static struct fm_group_record record;
+	int fd = open(glob_group(), O_RDONLY | O_DIRECTORY);
+
+	CU_ASSERT_EQUAL(fm_group_record_read(fd, &record, &err), 0);
+	CU_ASSERT_TRUE(record.has_notes);
+	record.has_notes = false;
+	CU_ASSERT_EQUAL(unlinkat(fd, FM_GROUP_RECORD_NAME, 0), 0);
+	CU_ASSERT_EQUAL(fm_group_record_write(fd, &record, false), 0);
+	close(fd);
+}
+
+static bool has_note(void)
+{
+	glob_t found;
+	bool is = glob(at(".fmove.*.group/" FM_GROUP_UNSYNCED), 0, NULL, &found) == 0;
+
+	if (is)
+		globfree(&found);
+	return is;
+}
+
+static unsigned syncs;
+
+static void count_syncs(void *ctx, const char *point)
+{
+	(void)ctx;
+	syncs += strcmp(point, "store.fsync") == 0 || strcmp(point, "tree.fsync") == 0;
+}
+
+static unsigned syncs_of_entering(void)
+{
+	syncs = 0;
+	fm_fault_watch(count_syncs, NULL);
+	CU_ASSERT_EQUAL(enter_as("run/m", false), 0);
+	fm_fault_watch(NULL, NULL);
+	return syncs;
+}
+
+/*
+ * Goal:   that a member comes without a sync counts as written down only once the disk has taken
+ *         it: a note that is in the page cache alone is gone after a power cut, and the names of
+ *         members need not be. Nobody takes another's note for written, and it is whole or absent.
+ */
+static void test_note_is_on_the_disk(void)
+{
+	static const char *const points[] = {"store.fsync", "tree.fsync"};
+
+	begin(ON_DISK, false);
+	for (unsigned i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+		fm_fault_arm(points[i], 1);
+		CU_ASSERT_EQUAL(enter_as("run/m", false), -EIO);
+		CU_ASSERT_TRUE(fm_fault_fired());
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL(has_note(), i == 1);	/* in the page cache */
+		CU_ASSERT_EQUAL(syncs_of_entering(), 2);
+		CU_ASSERT_EQUAL(syncs_of_entering(), 0);
+		s->ops->free(s);
+		s = store_open(dir);	/* which knows of no sync of the one before */
+		CU_ASSERT_EQUAL(syncs_of_entering(), 2);
+		CU_ASSERT_EQUAL(syncs_of_entering(), 0);
+		CU_ASSERT_EQUAL(dir_count(glob_group(), FM_GROUP_UNSYNCED), 1);
+		CU_ASSERT_EQUAL(group(FM_GROUP_DISCARD), 0);
+	}
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	make_unsynced();
+	cut_note();
+	CU_ASSERT_EQUAL(commit_is_refused(), -EIO);
+	discard_and_put_again();
+	end();
+}
+
+/*
+ * Goal: somebody else's file that cannot be written is no reason to refuse members that were on the
+ *       disk before they had their names. Of a group of an older service nobody knows that.
+ */
+static void test_others_cannot_write(void)
+{
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	CU_ASSERT_EQUAL(enter("run/m"), 0);
+	make_member();
+	break_writing();
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), 0);
+	CU_ASSERT_EQUAL(access(at("run/m"), F_OK), 0);
+	forget();
+	CU_ASSERT_EQUAL(remove(at("run/m")) + remove(at("run")), 0);
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	make_member();
+	say_no_notes();
+	break_writing();
+	CU_ASSERT_EQUAL(commit_is_refused(), -EIO);
+	discard_and_put_again();
+	end();
+}
+
 /* Goal: the same if somebody else, as a tree that comes, was told of the error first. */
 static void test_others_hear_first(void)
 {
@@ -217,7 +344,7 @@ static void test_others_hear_first(void)
 	begin(ON_DISK, false);
 	for (int is_found = 0; is_found <= 1; is_found++) {
 		CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
-		make_member();
+		make_unsynced();
 		if (is_found) { /* of an earlier daemon; a member comes before a sweep does */
 			s->ops->free(s);
 			s = store_open(dir);
@@ -873,6 +1000,8 @@ static const struct fm_test tests[] = {
 	{ "a commit of what was committed is on the disk, too", test_again_is_synced },
 	{ "what a failed sync left unknown is never published", test_failed_sync_is_not_forgotten },
 	{ "whoever was told of the error first", test_others_hear_first },
+	{ "but what was on the disk is, whatever cannot be written", test_others_cannot_write },
+	{ "that some came without a sync is on the disk before them", test_note_is_on_the_disk },
 	{ "what came without a sync is not published after a reboot", test_unsynced_before_boot },
 	{ "few commits wait for members, and others hear at once that they come", test_few_wait },
 	{ "a commit again waits for the first one, which is under way", test_again_waits },
