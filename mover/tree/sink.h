@@ -102,6 +102,8 @@ struct fm_sink {
 	int lock;
 	int data;			/* the tree that is being made */
 	int old;			/* the one under the final name; -1: none */
+	/* a sync of it failed: what it has is neither compared nor shared (sink_unsure.c) */
+	bool is_old_unsure;
 	bool is_merging;		/* entries that only the old version has are taken over */
 	bool is_same;			/* nothing differs: it is not published */
 	struct fm_sink_look look;
@@ -257,6 +259,14 @@ int fm_sink_stage(struct fm_sink *s, struct fm_err *err);
 
 /* Removes what this try and earlier ones made in the staging directory. Best effort. */
 void fm_sink_remove_data(const struct fm_sink *s);
+
+/* ---- sink_unsure.c ---- */
+
+/* A sync failed that was to cover what the old version has, too: that is written down of it. */
+int fm_sink_mark_unsure(const struct fm_sink *s);
+
+/* Whether that is written of the old version, which is open. */
+bool fm_sink_is_unsure(const struct fm_sink *s);
 
 /* ---- sink_room.c ---- */
 

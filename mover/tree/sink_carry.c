@@ -258,7 +258,7 @@ static int copy_all(struct fm_sink *s, int from, int to)
 		return 1;
 	if (ret == 0 && !S_ISREG(st.st_mode))
 		ret = -ESTALE;
-	if (ret == 0 && fm_tsys_clone(to, from) < 0)
+	if (ret == 0 && (s->is_old_unsure || fm_tsys_clone(to, from) < 0))
 		ret = copy_content(s, from, to);
 	if (ret == 0)
 		ret = fm_tsys_fstat(from, &now);
@@ -287,7 +287,7 @@ static int is_in_use(struct fm_sink *s, int from)
 	return ret > 0;
 }
 
-/* A regular file that may not be linked. */
+/* A regular file that may not be linked, or of which nobody knows whether it is on the disk. */
 static int copy_file(struct fm_merge *w, const struct fm_merge_at *p)
 {
 	int from = fm_tsys_open(p->met->dir->fd, p->met->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0),
@@ -352,8 +352,11 @@ static int carry_by_copy(struct fm_merge *w, const struct fm_merge_at *p)
 
 static int carry_file(struct fm_merge *w, const struct fm_merge_at *p)
 {
-	int ret = fm_tsys_link(p->met->dir->fd, p->met->name, p->dir, p->name);
+	int ret;
 
+	if (w->call->s->is_old_unsure && !w->is_late && p->met->type == DT_REG)
+		return copy_file(w, p);
+	ret = fm_tsys_link(p->met->dir->fd, p->met->name, p->dir, p->name);
 	switch (ret) {
 	case 0:
 		return made(w, p, false);

@@ -176,7 +176,7 @@ int fm_sink_offer(struct fm_sink_call *call, const struct fm_pack_entry *e)
 		ret = fm_sink_at(call, e->path, e->path_len, &at);
 	if (ret == 0 && call->s->was_count > 0)
 		ret = fm_sink_resume(call, &at, e);
-	if (ret == 0 && call->s->old >= 0 && call->s->opts.is_update)
+	if (ret == 0 && call->s->old >= 0 && call->s->opts.is_update && !call->s->is_old_unsure)
 		ret = fm_sink_reuse(call, &at, e);
 	dry = ret >= 0 && call->s->opts.is_dry ? fm_sink_meet_dry(call, e, call->tally.same > same)
 					       : 0;

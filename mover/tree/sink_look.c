@@ -38,7 +38,7 @@ bool fm_sink_looks(struct fm_sink *s)
 {
 	struct fm_sink_look *l = &s->look;
 
-	if (!s->opts.is_update || s->old < 0 || !is_free(s, s->tree_name) ||
+	if (!s->opts.is_update || s->old < 0 || s->is_old_unsure || !is_free(s, s->tree_name) ||
 	    !is_free(s, s->new_name))
 		return false;
 	l->fd = fm_tsys_open(s->opts.parent, ".", O_TMPFILE | O_RDWR, 0600);

@@ -334,8 +334,8 @@ void fm_sink_settle(struct fm_sink *s)
 	came = n->files + n->dirs + n->links + n->hard_links + (s->old < 0);
 	n->added = came > t->met ? came - t->met : 0;
 	n->replaced = (t->other > t->same ? t->other - t->same : 0) + t->dirs;
-	s->is_same = s->old >= 0 && s->opts.is_update && n->added == 0 && n->replaced == 0 &&
-		     n->removed == 0;
+	s->is_same = s->old >= 0 && s->opts.is_update && !s->is_old_unsure && n->added == 0 &&
+		     n->replaced == 0 && n->removed == 0;
 	pthread_mutex_unlock(&s->counting);
 }
 

@@ -77,6 +77,7 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 	s->old = fm_tsys_open(s->opts.parent, s->opts.name, DIR_FLAGS, 0);
 	if (s->old >= 0) {
 		s->is_merging = fm_sink_keeps_old(s);
+		s->is_old_unsure = fm_sink_is_unsure(s);
 		return 0;
 	}
 	ret = s->old;

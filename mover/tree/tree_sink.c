@@ -118,6 +118,17 @@ int fm_sink_sync(struct fm_sink *s, struct fm_err *err)
 	return fm_sink_note_sync(s, ret, "sync the file system of", err);
 }
 
+/* The next update would take what is there for what is on the disk. */
+static void advise_to_replace(struct fm_err *err)
+{
+	const struct fm_err was = *err;
+
+	(void)fm_err_set(err, was.code,
+			 "%s; put it with --replace then: that what is there may not be on the "
+			 "disk either cannot be written down, so --update would not know it",
+			 was.text);
+}
+
 int fm_sink_note_sync(struct fm_sink *s, int ret, const char *verb, struct fm_err *err)
 {
 	int first = 0;
@@ -126,7 +137,10 @@ int fm_sink_note_sync(struct fm_sink *s, int ret, const char *verb, struct fm_er
 		return 0;
 	if (!atomic_compare_exchange_strong(&s->tree.sync_error, &first, ret))
 		return check_syncs(s, err);
-	return fm_sink_fail(s, ret, verb, NULL, 0, err);
+	(void)fm_sink_fail(s, ret, verb, NULL, 0, err);
+	if (s->old >= 0 && s->opts.is_update && fm_sink_mark_unsure(s) < 0)
+		advise_to_replace(err);
+	return ret;
 }
 
 int fm_sink_may_go_on(const struct fm_sink *s, struct fm_err *err)

@@ -402,6 +402,90 @@ static void same_fails_to_sync(const char *point, bool is_made)
 	CU_ASSERT_EQUAL(names_in(dir, ""), 1);
 }
 
+static void offer_all(bool is_dry)
+{
+	struct fm_tree_sink_opts opts = options();
+
+	opts.is_update = true;
+	opts.is_dry = is_dry;
+	MUST(sink_new(opts));
+	pack_begin(FM_PACK_OFFER);
+	add_offer("f", 1, 5000);
+	add_offer("d/g", 1, 300);
+	add_dir("", 0755);
+	add_dir("d", 0755);
+	OK(apply());
+}
+
+/*
+ * The kernel tells of what it could not write once, and a sync of the next update succeeds. So that
+ * asks for all, shares nothing, and publishes it; from then on it is the same again.
+ */
+static void comes_anew_after_failed_sync(void)
+{
+	ino_t f = ino_of("tree/f"), his, root = ino_of("tree");
+
+	write_file("tree/his", 5, 3000, 0640, A_TIME + 5);
+	his = ino_of("tree/his");
+	offer_all(true);
+	CU_ASSERT_TRUE(is_needed(0) && is_needed(1));
+	t->ops->close(t);
+	offer_all(false);
+	CU_ASSERT_TRUE(is_needed(0) && is_needed(1));
+	pack_begin(0);
+	add_file("f", 1, 5000);
+	add_file("d/g", 1, 300);
+	OK(apply());
+	OK(finish());
+	CU_ASSERT_EQUAL(counts().reused_files, 0);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/f", 1, 5000) && has_content("tree/d/g", 1, 300));
+	CU_ASSERT_TRUE(has_content("tree/his", 5, 3000) && has_stat("tree/his", 0640, A_TIME + 5));
+	CU_ASSERT_TRUE(ino_of("tree") != root && ino_of("tree/f") != f &&
+		       ino_of("tree/his") != his);
+	CU_ASSERT_EQUAL(unlink(at("tree/his")), 0);
+	root = ino_of("tree");
+	(void)syncs_of_same(true, false);
+	CU_ASSERT_EQUAL(ino_of("tree"), root);
+}
+
+/* Where the first sync fails, so does what is to be written down of that. */
+static void fail_mark(void *ctx, const char *point)
+{
+	bool *is_armed = ctx;
+
+	(void)point;
+	if (*is_armed || !fm_fault_fired())
+		return;
+	*is_armed = true;
+	fm_fault_arm("tree.set_xattr", 1);
+}
+
+/* Goal: who hears of the error hears what to do then; --replace compares nothing. */
+static void test_mark_fails(void)
+{
+	bool is_armed = false;
+
+	scene_begin(IN_MEMORY);
+	put_version(options(), 1);
+	offer_same(true, false);
+	fm_fault_watch(fail_mark, &is_armed);
+	fm_fault_arm("tree.syncfs", 1);
+	CU_ASSERT_EQUAL(finish(), -EIO);
+	CU_ASSERT_TRUE(is_armed && fm_fault_fired());
+	fm_fault_watch(NULL, NULL);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "put it with --replace"));
+	t->ops->keep(t);
+	t->ops->close(t);
+	scene_end();
+}
+
+static bool has_attributes(void)
+{
+	return setxattr(dir, "user.probe", "", 0, 0) == 0;
+}
+
 /*
  * Goal:   who put it may not have synced it, so the update does, and its name; one that fails is
  *         an error, and what is there stays. Without durability nothing is synced.
@@ -419,7 +503,11 @@ static void test_same_is_synced(void)
 		n = syncs_of_same(true, is_made);
 		CU_ASSERT_TRUE(n.of_file_systems == 1 && n.of_directories == 1);
 		same_fails_to_sync("tree.syncfs", is_made);
+		if (has_attributes())
+			comes_anew_after_failed_sync();
 		same_fails_to_sync("tree.fsync", is_made);
+		if (has_attributes())
+			comes_anew_after_failed_sync();
 		scene_end();
 	}
 }
@@ -1038,6 +1126,7 @@ static const struct fm_test tests[] = {
 	{"a failing sync of the directory undoes the publication", test_undo},
 	{"nothing is published after a failed sync", test_broken_sync},
 	{"an update that changes nothing syncs what is there", test_same_is_synced},
+	{"where it cannot be noted that this failed", test_mark_fails},
 	{"what appears in the version that is replaced is not lost", test_late},
 	{"what may not be linked is not copied while somebody writes to it", test_copied_in_use},
 	{"a copy that fails leaves the file as it was", test_copying_fails},
