@@ -155,7 +155,8 @@ void fm_cache_sums(struct fm_cache *cache, struct fm_cache_sums *out);
 
 /*
  * Whether a dataset lies in the directory that was not taken at the start, since the disk could not
- * read it, or there were too many: a later start may take it. The same as long as the cache is open.
+ * read it, or there were too many: a later start may take it. The same as long as the cache is
+ * open.
  */
 bool fm_cache_has_unread(const struct fm_cache *cache);
 

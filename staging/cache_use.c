@@ -364,7 +364,7 @@ int fm_cache_check_quota(struct fm_cache *c, const struct fm_cache_plan *plan, s
 	return ret;
 }
 
-/* Under the lock: what interrupted fetches of his left and may go, in the order in which it does. */
+/* Under the lock: what interrupted fetches of his left and may go, in that order. */
 static int list_left(struct fm_cache *c, const struct charge *g, struct fm_cache_left *out)
 {
 	out->items = fm_cache_alloc((c->count + 1) * sizeof(*out->items));

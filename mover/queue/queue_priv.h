@@ -118,8 +118,10 @@ struct fm_queue_job {
 	bool is_told;			/* so */
 	bool is_prompt;			/* starts at once, takes no place */
 	bool is_unseen;			/* it began, and nobody has looked at its file yet */
-	/* o.fd was a file at its start when it was looked at: its position is not asked again, which
-	 * a try, and whoever else has the description, may move */
+	/*
+	 * o.fd was a file at its start when it was looked at: its position is not asked again,
+	 * which a try, and whoever else has the description, may move
+	 */
 	bool is_whole;
 	bool has_place;			/* held.place, of either kind */
 	struct {			/* of queue->shares, for its user */

@@ -54,10 +54,10 @@ struct fm_source_sent *fm_source_sent_new(uint64_t seq, const void *pack, size_t
 {
 	size_t outline_len = fm_pack_outline_len(pack, len);
 	size_t ctimes_len = ctimes ? FM_TREE_OFFERS_MAX * sizeof(*ctimes) : 0;
-	struct fm_source_sent *sent =
-		outline_len == 0 || FM_FAULT("source.sent_alloc")
-			? NULL
-			: fm_budget_realloc(NULL, sizeof(*sent) + ctimes_at(outline_len) + ctimes_len);
+	size_t all = sizeof(struct fm_source_sent) + ctimes_at(outline_len) + ctimes_len;
+	struct fm_source_sent *sent = outline_len == 0 || FM_FAULT("source.sent_alloc")
+					      ? NULL
+					      : fm_budget_realloc(NULL, all);
 	struct fm_pack_entry e;
 
 	if (!sent)

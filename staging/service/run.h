@@ -47,8 +47,8 @@ struct fm_stage_plan {
 };
 
 /*
- * Somebody who waits for the run. The caller owns it; ended() is called once. is_others: the run was
- * refused for what its own user may have, and this one is another: the caller is to join a run
+ * Somebody who waits for the run. The caller owns it; ended() is called once. is_others: the run
+ * was refused for what its own user may have, and this one is another: the caller is to join a run
  * again, or to tell those of `together`, who have heard nothing.
  */
 struct fm_stage_waiter {
