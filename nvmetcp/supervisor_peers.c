@@ -704,7 +704,8 @@ static void note_readers(struct fm_supervised *v)
 	}
 	fm_json_free(v->readers);
 	v->readers = now;
-	if (fm_supervisor_save_seal(v->sup, v, &err) < 0)
+	/* Else with the number that it takes: the present one would be taken for its own. */
+	if (v->has_number && fm_supervisor_save_seal(v->sup, v, &err) < 0)
 		fm_log_warn("volume %s: who reads it is not written down: %s", v->volume->name,
 			    err.text);
 }
@@ -950,6 +951,9 @@ int fm_supervised_note_unheard(struct fm_supervised *v, bool is_unheard, struct 
 	if (v->seal != FM_SEAL_WANTED || v->is_unheard == is_unheard)
 		return 0;
 	v->is_unheard = is_unheard;
+	/* As with readers. */
+	if (!v->has_number)
+		return 0;
 	ret = fm_supervisor_save_seal(v->sup, v, err);
 	if (ret < 0)
 		v->is_unheard = false;

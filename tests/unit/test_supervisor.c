@@ -4297,16 +4297,21 @@ static void test_orphan(void)
 	end();
 }
 
-/* What it was told nobody has heard, and what is asked after that finds nothing wrong. */
-static void test_seal_beside_orphan(void)
+static void begin_orphan(void)
 {
 	char text[1024];
 
-	begin_seal();
-	kill_supervisor(false);
 	sim.orphan = (struct fm_process){ .pid = 99, .start = 5 };
 	snprintf(text, sizeof(text), BEGUN, "this-boot", names[0], nqns[0], "", "true");
 	keep_state(FM_SUPERVISOR_BEGUN, text);
+}
+
+/* What it was told nobody has heard, and what is asked after that finds nothing wrong. */
+static void test_seal_beside_orphan(void)
+{
+	begin_seal();
+	kill_supervisor(false);
+	begin_orphan();
 	start_supervisor();
 	run_for(20 * S);
 	sim.mood.is_busy = true;
@@ -4317,6 +4322,21 @@ static void test_seal_beside_orphan(void)
 	CU_ASSERT_FALSE(fm_supervisor_is_sealed(sim.sup, "one"));
 	sim.mood.is_busy = false;
 	is_unsealed("restarted while it was written out");
+}
+
+/* Nor does its unmount write down a number that it has not taken yet. */
+static void test_unmount_without_number(void)
+{
+	begin_seal();
+	kill_supervisor(false);
+	keep_seals("nonsense");
+	begin_orphan();
+	start_supervisor();
+	sim.mood.is_busy = true;
+	run_for(20 * S);
+	CU_ASSERT_TRUE(sim.syncs > 0);
+	CU_ASSERT_STRING_EQUAL(sim.file[file_number(FM_SUPERVISOR_SEALED)], "nonsense");
+	end();
 }
 
 /* Nobody knows what stood there: it forbids, as long as there is somebody who may have been
@@ -6371,6 +6391,7 @@ static const struct fm_test tests[] = {
 	{"what was unmounted otherwise is not sealed", test_seal_while_unmounting},
 	{"what was being written out at a restart is not sealed", test_seal_restarted},
 	{"nor beside what was hanging at a restart, once that has ended", test_seal_beside_orphan},
+	{"an unmount writes down no number that is not taken", test_unmount_without_number},
 	{"what is not clean is not sealed", test_seal_unclean},
 	{"a reader that is silent keeps it sealed, but by force", test_lost_reader},
 	{"a file of seals that is lost opens nothing", test_lost_seals},
