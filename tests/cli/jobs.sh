@@ -371,14 +371,17 @@ fast 1
 ok fmove wait "$id"
 same big "$(store 2)/stop"
 slow 1
-fmove put --retry ${HANG_S}s big n2:s/retry >fg.out 2>fg.err &
+# With a hole, for which the first try searches: the second sends all of it all the same.
+cp big holes
+fallocate --punch-hole --offset 65536 --length 65536 holes || bad "no hole can be made"
+fmove put --retry ${HANG_S}s holes n2:s/retry >fg.out 2>fg.err &
 fg=$!
 moved retry 0
 crash n2
 start_again n2
 fast 1
 wait $fg || bad "put --retry: $(cat fg.err)"
-same big "$(store 2)/retry"
+same holes "$(store 2)/retry"
 # Nobody comes back: it is tried for as long as was asked, not only as long as the next step fits into that; and it says so.
 crash n2
 from=$SECONDS
