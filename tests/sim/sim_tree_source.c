@@ -377,8 +377,7 @@ static int source_next_large(struct fm_tree *t, struct fm_tree_large *out)
 				       .id = sim_blob_identity(e->blob),
 				       .has_holes = e->blob->is_data != NULL };
 	(void)snprintf(out->path, sizeof(out->path), "%s", e->path);
-	/* fm_caller_source() looks at the times of the memory file, which is made just now. */
-	out->id.ctime_ns = 0;
+	/* fm_caller_source() looks at the time of the memory file, whose inode is another one. */
 	set_time(s, out->fd, e->blob->attr.mtime_ns);
 	out->mtime_ns = e->blob->attr.mtime_ns;
 	return 1;

@@ -284,15 +284,17 @@ void fm_job_tree_ready(struct fm_job *j, const struct fm_wire_ready *m)
 
 /*
  * Whether an opened large file still has the size and time that the walk found; where it goes to
- * several nodes, which compare what the walks found, also the change time, where that is known (not
- * 0), though it may be of no more than another name.
+ * several nodes, which compare what the walks found, also the change time, though that may be of no
+ * more than another name. Only of one inode do change times tell something.
  */
 static int check_large(const struct fm_job *j, const struct fm_attr *attr, struct fm_err *err)
 {
-	bool has_ctime = j->parent->source.is_held && j->large->id.ctime_ns != 0;
+	const struct fm_identity *id = &j->large->id;
+	bool is_touched = attr->dev == id->dev && attr->ino == id->ino &&
+			  attr->ctime_ns != id->ctime_ns;
 
 	if (attr->size == j->large->size && attr->mtime_ns == j->large->mtime_ns &&
-	    (!has_ctime || attr->ctime_ns == j->large->id.ctime_ns))
+	    !(j->parent->source.is_held && is_touched))
 		return 0;
 	return fm_err_set(
 		err, -ESTALE,
