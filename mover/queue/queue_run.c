@@ -338,8 +338,10 @@ static int look_first(struct fm_queue_try *t)
 {
 	const struct fm_queue_job *j = t->job;
 
-	if (j->is_whole || j->is_prompt)
-		t->ret = j->is_prompt;
+	if (j->is_whole)	/* though it may be prompt, too: a held one is */
+		t->ret = 0;
+	else if (j->is_prompt)
+		t->ret = 1;
 	else
 		t->ret = probe_fd(t, t->fd);
 	t->is_seen = t->ret >= 0;
