@@ -266,19 +266,37 @@ void fm_lib_own_add(struct fm_json_writer *w, const struct fmove_name *own,
 		excludes_add(w, opts->tree->excludes);
 }
 
+/*
+ * Whether somebody has a lock of it, this process among them: whoever closes any descriptor of a
+ * file gives up the locks (fcntl, lockf) that his process has of it.
+ */
+static bool is_locked(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
 int fm_lib_own_file(int fd)
 {
 	char link[64];
-	struct stat st;
+	struct stat st, again;
 	int own;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || lseek(fd, 0, SEEK_CUR) != 0)
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || lseek(fd, 0, SEEK_CUR) != 0 ||
+	    is_locked(fd))
 		return -1;
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);	/* fits */
+	/* of this thread, which may have descriptors of its own; it fits */
+	(void)snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
 	/* who has a lease is not waited for */
 	own = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (own >= 0)
-		(void)fcntl(own, F_SETFL, 0);	/* to the daemon it makes no difference */
+	if (own < 0)
+		return -1;
+	if (fstat(own, &again) < 0 || again.st_dev != st.st_dev || again.st_ino != st.st_ino) {
+		(void)close(own);
+		return -1;
+	}
+	(void)fcntl(own, F_SETFL, 0);	/* to the daemon it makes no difference */
 	return own;
 }
 

@@ -512,6 +512,24 @@ static void test_position_is_the_callers(void)
 	down(c);
 }
 
+/* Closing a descriptor of a file gives up the locks that the process has of it. */
+static void test_locks_stay(void)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct fmove_result result = {.struct_size = sizeof(result)};
+	struct fmove *c = up(1, 0);
+	struct fmove_error err;
+
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_SET), 0);
+	CU_ASSERT_EQUAL(fcntl(fd, F_SETLK, &lock), 0);
+	CU_ASSERT_EQUAL(put(c, NULL, &result, &err), 0);
+	CU_ASSERT_EQUAL(fcntl(fd, F_OFD_GETLK, &lock), 0);
+	CU_ASSERT_EQUAL(lock.l_type, F_WRLCK);
+	lock.l_type = F_UNLCK;
+	CU_ASSERT_EQUAL(fcntl(fd, F_SETLK, &lock), 0);
+	down(c);
+}
+
 static void make_hub(void)
 {
 	for (unsigned i = 0; i < HUB_DIRS; i++)
@@ -562,6 +580,7 @@ static const struct fm_test tests[] = {
 	{ "what is told says the library's size", test_told },
 	{ "a daemon of another version", test_another_version },
 	{ "the position of a whole file is its caller's", test_position_is_the_callers },
+	{ "what the caller has locked stays locked", test_locks_stay },
 	{ "the calls leave nothing behind", test_end },
 };
 FM_TEST_MAIN("sized", tests)
