@@ -13,6 +13,7 @@
  * A file system without such attributes cannot keep that: who hears of the error is told what to
  * do.
  */
+#include <errno.h>
 #include <sys/xattr.h>
 
 #include "mover/base/log.h"
@@ -35,5 +36,5 @@ int fm_sink_mark_unsure(const struct fm_sink *s)
 
 bool fm_sink_is_unsure(const struct fm_sink *s)
 {
-	return fgetxattr(s->old, MARK, NULL, 0) >= 0;
+	return fgetxattr(s->old, MARK, NULL, 0) >= 0 || (errno != ENODATA && errno != EOPNOTSUPP);
 }
