@@ -134,7 +134,7 @@ static void fill_record(const struct fm_store_dir *sd, const char *name, const s
 	r->begun_ns = fm_time_ns(&now);
 	r->expires_ns = expiry(sd, ask, r->begun_ns);
 	r->may_replace = ask->may_replace;
-	r->has_notes = true;
+	r->has_notes = sd->store.is_durable;	/* else none are written */
 	r->members = ask->members;
 	r->expect_len = ask->expect_len;
 	memcpy(r->expect, ask->expect ? ask->expect : "", ask->expect_len);
