@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mover/base/err.h"
 #include "mover/base/within.h"
 
 #define LEAST_LEN (1u << 12)
@@ -128,6 +129,24 @@ int fm_users_find_group_within(const char *name, uint64_t max_ns, gid_t *gid)
 	*gid = q->gid;
 	free(q);
 	return 0;
+}
+
+int fm_users_find_socket_group(const char *option, const char *name, uint64_t max_ns, gid_t *gid,
+			       struct fm_err *err)
+{
+	int ret = fm_users_find_group_within(name, max_ns, gid);
+
+	if (ret == -ETIMEDOUT)
+		return fm_err_set(err, ret,
+				  "%s: the user database does not answer; what group \"%s\" is "
+				  "is not known",
+				  option, name);
+	if (ret == -ENOENT)
+		return fm_err_set(err, ret,
+				  "%s: this machine has no group \"%s\"; as root: "
+				  "groupadd --system %s",
+				  option, name, name);
+	return ret < 0 ? fm_err_set(err, ret, "%s: out of memory", option) : 0;
 }
 
 int fm_users_name_within(uid_t uid, uint64_t max_ns, char *name, size_t len)

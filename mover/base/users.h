@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct fm_err;
+
 /* False, here and below: it has none of that name or number, or could not be asked. */
 bool fm_users_find(const char *name, uid_t *uid, gid_t *gid);
 bool fm_users_find_group(const char *name, gid_t *gid);
@@ -20,6 +22,9 @@ bool fm_users_find_group(const char *name, gid_t *gid);
  * -ETIMEDOUT: it has not answered within max_ns; -ENOMEM.
  */
 int fm_users_find_group_within(const char *name, uint64_t max_ns, gid_t *gid);
+/* The group of a socket, by the option of the configuration that names it: the error names both. */
+int fm_users_find_socket_group(const char *option, const char *name, uint64_t max_ns, gid_t *gid,
+			       struct fm_err *err);
 int fm_users_name_within(uid_t uid, uint64_t max_ns, char *name, size_t len);
 
 /* The name (len bytes with its end; cut if it is longer) and the primary group of a user. */

@@ -374,23 +374,12 @@ static mode_t socket_mode(const struct fm_config_node *cfg)
 static int find_socket_group(struct fm_fmoved *fmoved, struct fm_err *err)
 {
 	const char *name = fmoved->cfg->node.socket_group;
-	int ret;
 
 	fmoved->socket_group = (gid_t)-1;
 	if (!name[0])
 		return 0;
-	ret = fm_users_find_group_within(name, USERS_NS, &fmoved->socket_group);
-	if (ret == -ETIMEDOUT)
-		return fm_err_set(err, ret,
-				  "node.socket_group: the user database does not answer; what "
-				  "group \"%s\" is is not known",
-				  name);
-	if (ret == -ENOENT)
-		return fm_err_set(err, ret,
-				  "node.socket_group: this machine has no group \"%s\"; as root: "
-				  "groupadd --system %s",
-				  name, name);
-	return ret < 0 ? fm_err_set(err, ret, "node.socket_group: out of memory") : 0;
+	return fm_users_find_socket_group("node.socket_group", name, USERS_NS,
+					  &fmoved->socket_group, err);
 }
 
 static int start_api(struct fm_fmoved *fmoved, struct fm_err *err)

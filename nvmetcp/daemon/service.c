@@ -234,19 +234,7 @@ static int start_world(struct fm_nvmed *n, struct fm_err *err)
 /* The look-up has a thread of its own. This process forks, so only a start that fails leaves it. */
 static int find_socket_group(const char *name, gid_t *gid, struct fm_err *err)
 {
-	int ret = fm_users_find_group_within(name, USERS_NS, gid);
-
-	if (ret == -ETIMEDOUT)
-		return fm_err_set(err, ret,
-				  "nvme.socket_group: the user database does not answer; what "
-				  "group \"%s\" is is not known",
-				  name);
-	if (ret == -ENOENT)
-		return fm_err_set(err, ret,
-				  "nvme.socket_group: this machine has no group \"%s\"; as root: "
-				  "groupadd --system %s",
-				  name, name);
-	return ret < 0 ? fm_err_set(err, ret, "nvme.socket_group: out of memory") : 0;
+	return fm_users_find_socket_group("nvme.socket_group", name, USERS_NS, gid, err);
 }
 
 static int start_api(struct fm_nvmed *n, struct fm_err *err)
