@@ -48,6 +48,7 @@ struct pieces {
 	int root;			/* -1: only the manifest is worked on */
 	const char *file;		/* what the one file is called there; NULL: as it says */
 	uint8_t *buf;
+	size_t len;			/* of buf */
 	piece_fn *fn;
 	uint8_t *chunk;			/* of the first thread; NULL: no thread needs one */
 	pthread_mutex_t lock;		/* of all below */
@@ -150,6 +151,8 @@ static int each_piece(uint32_t n, struct pieces *all)
 	if (ret < 0)
 		return ret;
 	ret = fm_stage_reader_extent(all->r, n, &all->x);
+	if (ret == 0 && all->x.bytes != all->len)
+		ret = -EBADMSG;
 	if (ret == 0)
 		ret = each_of(all);
 	fm_stage_reader_free(all->r);
@@ -204,10 +207,10 @@ static int read_source(struct pieces *all, const struct piece *p, uint8_t *at, u
 }
 
 int fm_stage_extent_read_source(int manifest, int root, const char *file, uint32_t n, uint8_t *buf,
-				uint8_t *chunk, uint32_t *crc)
+				size_t len, uint8_t *chunk, uint32_t *crc)
 {
 	struct pieces all = { .manifest = manifest, .root = root, .file = file, .buf = buf,
-			      .fn = read_source, .chunk = chunk };
+			      .len = len, .fn = read_source, .chunk = chunk };
 	int ret = each_piece(n, &all);
 
 	*crc = fm_crc32c_whole(all.crc, all.done);
@@ -233,9 +236,10 @@ static int read_laid(struct pieces *all, const struct piece *p, uint8_t *at, uin
 	return (uint64_t)n == p->len ? 0 : -EBADMSG;
 }
 
-int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf)
+int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf, size_t len)
 {
-	struct pieces all = { .manifest = manifest, .root = root, .buf = buf, .fn = read_laid };
+	struct pieces all = { .manifest = manifest, .root = root, .buf = buf, .len = len,
+			      .fn = read_laid };
 
 	return each_piece(n, &all);
 }
@@ -339,10 +343,11 @@ static int write_laid(struct pieces *all, const struct piece *p, uint8_t *at, ui
 	return ret == 0 && all->is_filling ? fill_chunks(all, p, at, chunk) : ret;
 }
 
-int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf, uint32_t *crc)
+int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf, size_t len,
+			  uint32_t *crc)
 {
 	struct pieces all = { .manifest = manifest, .root = root, .is_filling = crc != NULL,
-			      .buf = (uint8_t *)(uintptr_t)buf, .fn = write_laid };
+			      .buf = (uint8_t *)(uintptr_t)buf, .len = len, .fn = write_laid };
 	int ret = each_piece(n, &all);
 
 	if (crc)
@@ -350,10 +355,10 @@ int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf
 	return ret;
 }
 
-int fm_stage_extent_fill(int draft, uint32_t n, const uint8_t *buf, uint32_t *crc)
+int fm_stage_extent_fill(int draft, uint32_t n, const uint8_t *buf, size_t len, uint32_t *crc)
 {
 	struct pieces all = { .manifest = draft, .root = -1, .buf = (uint8_t *)(uintptr_t)buf,
-			      .fn = fill_chunks };
+			      .len = len, .fn = fill_chunks };
 	int ret = each_piece(n, &all);
 
 	*crc = fm_crc32c_whole(all.crc, all.done);

@@ -16,14 +16,19 @@
 #define FM_STAGE_EXTENT_BYTES_MAX (2u * FM_STAGE_EXTENT)
 
 /*
- * Into buf, which has room for them; crc: of them. -ESTALE: of the source, a file is not what was
+ * buf has `len` bytes, and that has to be what the manifest says of the extent: -EBADMSG, and
+ * nothing is read or written. A buffer may be older than what is known of the extent's size.
+ */
+
+/*
+ * Into buf; crc: of them. -ESTALE: of the source, a file is not what was
  * listed. The source is read without the page cache where the file system can do that, through
  * chunk (chunk.h); several threads read a pack where there is memory for more chunks. file: what a
  * dataset of one file is called there, below root; NULL: of a directory.
  */
 int fm_stage_extent_read_source(int manifest, int root, const char *file, uint32_t n, uint8_t *buf,
-				uint8_t *chunk, uint32_t *crc);
-int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf);
+				size_t len, uint8_t *chunk, uint32_t *crc);
+int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf, size_t len);
 
 /*
  * Past the page cache, or let go from there when it is on the disk, but for files of less than
@@ -31,10 +36,11 @@ int fm_stage_extent_read(int manifest, int root, uint32_t n, uint8_t *buf);
  * draft gets the CRCs of its chunks, so that nobody has to read it from the disk for a manifest.
  * NULL: the manifest is one, and is only read.
  */
-int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf, uint32_t *crc);
+int fm_stage_extent_write(int manifest, int root, uint32_t n, const uint8_t *buf, size_t len,
+			  uint32_t *crc);
 
 /* Only what write() does to the draft: of an extent that is on the disk already. */
-int fm_stage_extent_fill(int draft, uint32_t n, const uint8_t *buf, uint32_t *crc);
+int fm_stage_extent_fill(int draft, uint32_t n, const uint8_t *buf, size_t len, uint32_t *crc);
 
 /* The CRC of each extent, from the CRCs of a manifest's chunks. */
 int fm_stage_extent_crcs(int manifest, uint32_t count, uint32_t *out);

@@ -315,7 +315,7 @@ bool fm_older_extents_read(const struct fm_older_extents *o, uint32_t n, uint8_t
 			   uint32_t *crc)
 {
 	*crc = o->crc[n];
-	return fm_stage_extent_read(o->draft, o->root, n, buf) == 0 &&
+	return fm_stage_extent_read(o->draft, o->root, n, buf, len) == 0 &&
 	       fm_crc32c(0, buf, len) == *crc;
 }
 

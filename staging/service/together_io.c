@@ -153,7 +153,7 @@ static void read_run(struct fm_work *work)
 		return;
 	}
 	op->code = fm_stage_extent_read_source(t->draft, t->root, file_at_source(t), op->extent,
-					       op->b->at, chunk, &op->crc);
+					       op->b->at, op->b->len, chunk, &op->crc);
 	fm_stage_chunk_buf_free(chunk);
 	atomic_fetch_add(&t->all->read, op->b->len);
 }
@@ -172,6 +172,7 @@ static void read_done(struct fm_work *work)
 		if (op->code == 0) {
 			t->slot[op->slot].b = op->b;
 			t->slot[op->slot].extent = op->extent;
+			t->slot[op->slot].crc = op->crc;
 			op->b = NULL;
 		}
 		fm_run_read_done(t->core, op->slot, op->crc, op->code);
@@ -200,11 +201,14 @@ static int write_scratch(const struct fm_together *t, uint32_t extent, uint32_t 
 				 (uint64_t)extent * SCRATCH_LEN);
 }
 
-/* The manifest of a dataset that was READY is nobody's to write to. */
+/*
+ * The manifest of a dataset that was READY is nobody's to write to. What came before this node knew
+ * the manifest may have another size than the extent: -EBADMSG.
+ */
 static int lay_extent(struct fm_together *t, uint32_t extent, const struct fm_landed *b,
 		      uint32_t *crc)
 {
-	int ret = fm_stage_extent_write(t->draft, t->disk, extent, b->at,
+	int ret = fm_stage_extent_write(t->draft, t->disk, extent, b->at, b->len,
 					t->is_manifest ? NULL : crc);
 
 	if (t->is_manifest)
@@ -215,12 +219,15 @@ static int lay_extent(struct fm_together *t, uint32_t extent, const struct fm_la
 static void write_one(struct op *op)
 {
 	struct fm_together *t = op->t;
+	uint32_t said = op->crc;
 
 	if (op->kind == OP_FORGET) {
 		op->code = write_scratch(t, op->extent, 0, false);
 		return;
 	}
 	op->code = lay_extent(t, op->extent, op->b, &op->crc);
+	if (op->code == 0 && op->crc != said)	/* memory has changed since it came */
+		op->code = -EBADMSG;
 	if (op->code < 0)
 		return;
 	atomic_fetch_add(&t->laid, op->b->len);
@@ -342,6 +349,7 @@ static void world_write(void *ctx, unsigned slot, uint32_t extent)
 	if (!op)
 		return;
 	op->slot = slot;
+	op->crc = t->slot[slot].crc;
 	op->b = fm_landed_get(t->slot[slot].b);
 }
 
@@ -434,7 +442,7 @@ static void upload_run(struct fm_work *work)
 		op->code = -ENOMEM;
 		return;
 	}
-	op->code = fm_stage_extent_read(t->draft, t->disk, op->extent, op->b->at);
+	op->code = fm_stage_extent_read(t->draft, t->disk, op->extent, op->b->at, op->b->len);
 	if (op->code == 0 && fm_crc32c(0, op->b->at, op->b->len) != op->crc)
 		op->code = -EBADMSG;
 }
@@ -544,8 +552,10 @@ static void received(void *ctx, struct fm_landed *b, uint32_t crc, int code)
 	s->place = NULL;
 	if (t->is_over || !t->core)
 		return;
-	if (code == 0)
+	if (code == 0) {
 		s->b = fm_landed_get(b);
+		s->crc = crc;
+	}
 	if (code == -EBADMSG)
 		fm_together_log(t, FM_LOG_WARN, "extent %u of %.300s came damaged: it comes again",
 				s->extent, t->source);
@@ -1422,11 +1432,11 @@ static bool read_again(struct fm_together *t, uint32_t extent, uint32_t *crc)
 	if (!read_scratch(t->scratch, extent, crc))
 		return false;
 	b = fm_landed_new(t->sizes[extent]);
-	ret = b ? fm_stage_extent_read(t->draft, t->disk, extent, b->at) : -ENOMEM;
+	ret = b ? fm_stage_extent_read(t->draft, t->disk, extent, b->at, b->len) : -ENOMEM;
 	if (ret == 0 && t->is_manifest)
 		is_there = fm_crc32c(0, b->at, b->len);
 	else if (ret == 0)	/* of other bytes, too: then it comes again, and so does this */
-		ret = fm_stage_extent_fill(t->draft, extent, b->at, &is_there);
+		ret = fm_stage_extent_fill(t->draft, extent, b->at, b->len, &is_there);
 	fm_landed_put(b);
 	return ret == 0 && is_there == *crc;
 }

@@ -54,6 +54,7 @@ struct fm_together_slot {
 	struct fm_landed *b;		/* NULL: nothing is there (yet) */
 	struct fm_landing_place *place;	/* NULL: nothing is awaited */
 	uint32_t extent;
+	uint32_t crc;			/* of b */
 };
 
 struct fm_together {

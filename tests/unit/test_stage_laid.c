@@ -127,7 +127,8 @@ static int move(uint32_t n, uint32_t crc)
 	size_t len = bytes_of(n);
 	uint8_t *buf = len > 0 ? aligned_alloc(FM_BLOCK, fm_block_up(len)) : NULL;
 	uint32_t said = 0;
-	int ret = buf ? fm_stage_extent_read_source(manifest, from, NULL, n, buf, chunk, &said)
+	int ret = buf ? fm_stage_extent_read_source(manifest, from, NULL, n, buf, len, chunk,
+							&said)
 		      : -ENOMEM;
 
 	if (ret == 0)
@@ -135,7 +136,7 @@ static int move(uint32_t n, uint32_t crc)
 	if (ret == 0)
 		CU_ASSERT_EQUAL(said, crc);
 	if (ret == 0)
-		ret = fm_stage_extent_write(manifest, to, n, buf, NULL);
+		ret = fm_stage_extent_write(manifest, to, n, buf, len, NULL);
 	free(buf);
 	return ret;
 }
@@ -193,11 +194,11 @@ static void fill_extent(int draft, uint32_t n, uint32_t wanted, bool is_written)
 	int ret;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(buf);
-	ret = fm_stage_extent_read_source(draft, from, NULL, n, buf, chunk, &crc);
+	ret = fm_stage_extent_read_source(draft, from, NULL, n, buf, len, chunk, &crc);
 	CU_ASSERT_EQUAL_FATAL(ret, 0);
 	CU_ASSERT_EQUAL(crc, wanted);
-	ret = is_written ? fm_stage_extent_write(draft, to, n, buf, &crc)
-			 : fm_stage_extent_fill(draft, n, buf, &crc);
+	ret = is_written ? fm_stage_extent_write(draft, to, n, buf, len, &crc)
+			 : fm_stage_extent_fill(draft, n, buf, len, &crc);
 	CU_ASSERT_EQUAL(ret, 0);
 	CU_ASSERT_EQUAL(crc, wanted);
 	free(buf);
@@ -236,6 +237,29 @@ static void test_filled(void)
 	fill_all(true);
 }
 
+/* An extent that came when nobody knew its size has another one, perhaps: nothing is touched. */
+static void test_other_size(void)
+{
+	static uint8_t byte[1], chunk[FM_STAGE_CHUNK];
+	uint32_t crc;
+	struct stat st;
+
+	begin();
+	int draft = draft_of();
+	CU_ASSERT_EQUAL(fm_stage_lay_begin(draft, to), 0);
+	for (uint32_t n = 0; n < totals.extents; n++) {
+		CU_ASSERT_EQUAL(fm_stage_extent_write(draft, to, n, byte, 1, &crc), -EBADMSG);
+		CU_ASSERT_EQUAL(fm_stage_extent_fill(draft, n, byte, 1, &crc), -EBADMSG);
+		CU_ASSERT_EQUAL(fm_stage_extent_read(draft, from, n, byte, 1), -EBADMSG);
+		CU_ASSERT_EQUAL(fm_stage_extent_read_source(draft, from, NULL, n, byte, 1, chunk,
+							    &crc),
+				-EBADMSG);
+	}
+	CU_ASSERT_EQUAL(fstatat(to, "large", &st, 0), -1);
+	(void)close(draft);
+	end();
+}
+
 /* What cannot be written into the draft is told: without it the manifest would be a wrong one. */
 static void test_not_filled(void)
 {
@@ -250,9 +274,9 @@ static void test_not_filled(void)
 	buf = calloc(1, bytes_of(0));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(buf);
 	fm_fault_arm("stage.fill", 2);
-	CU_ASSERT_EQUAL(fm_stage_extent_write(draft, to, 0, buf, &crc), -ENOSPC);
+	CU_ASSERT_EQUAL(fm_stage_extent_write(draft, to, 0, buf, bytes_of(0), &crc), -ENOSPC);
 	fm_fault_arm("stage.fill", 2);
-	CU_ASSERT_EQUAL(fm_stage_extent_fill(draft, 0, buf, &crc), -ENOSPC);
+	CU_ASSERT_EQUAL(fm_stage_extent_fill(draft, 0, buf, bytes_of(0), &crc), -ENOSPC);
 	fm_fault_arm(NULL, 0);
 	free(buf);
 	(void)close(draft);
@@ -484,6 +508,7 @@ static const struct fm_test tests[] = {
 	{ "by extents, in any order, it becomes what the manifest says", test_whole },
 	{ "the CRCs of what came make its manifest", test_filled },
 	{ "CRCs that cannot be written down are told", test_not_filled },
+	{ "a buffer of another size than the extent is refused", test_other_size },
 	{ "what comes does not stay in the page cache, but for small files", test_not_cached },
 	{ "what cannot be written is told", test_not_written },
 	{ "what is there is gone on with", test_again },
