@@ -137,10 +137,33 @@ static void unhold(struct coordinator *co, unsigned node, uint32_t extent)
 	co->is_sealed = false;
 }
 
+static void unhold_block(const struct fm_run *run, struct coordinator *co, unsigned node,
+			 uint32_t first)
+{
+	for (uint32_t e = first; e < first + BLOCK && e < run->extent_count; e++)
+		unhold(co, node, e);
+	co->looked += BLOCK;
+}
+
+/*
+ * Looks only where it said that it has something: one that reports anew all the time is not to cost
+ * others more than it says.
+ */
 static void unhold_all(const struct fm_run *run, struct coordinator *co, unsigned node)
 {
-	for (uint32_t e = 0; e < run->extent_count; e++)
-		unhold(co, node, e);
+	struct seat *seat = &co->seat[node];
+
+	for (uint32_t b = 0; b * BLOCK < run->extent_count; b++)
+		if (seat->held[b / 64] >> (b % 64) & 1)
+			unhold_block(run, co, node, b * BLOCK);
+	memset(seat->held, 0, sizeof(seat->held));
+}
+
+static void note_held(struct seat *seat, uint32_t extent)
+{
+	uint32_t block = extent / BLOCK;
+
+	seat->held[block / 64] |= UINT64_C(1) << (block % 64);
 }
 
 static void discard(struct fm_run *run, unsigned node, uint32_t extent, uint32_t right)
@@ -257,6 +280,7 @@ static bool note_have(struct fm_run *run, unsigned node, uint32_t extent, uint32
 	co->was_read[extent] = co->was_read[extent] || is_read;
 	co->seat[node].have_count += !(co->holders[extent] & bit(node));
 	co->holders[extent] |= bit(node);
+	note_held(&co->seat[node], extent);
 	return is_new;
 }
 

@@ -156,12 +156,15 @@ static void send_page(struct fm_run *run, uint32_t first)
 /* A whole report, to whom it takes for the coordinator. */
 void fm_run_join(struct fm_run *run)
 {
+	uint32_t last = (run->extent_count - 1) / FM_RUN_PAGE * FM_RUN_PAGE;
+	uint32_t first = run->member.have_count > 0 ? 0 : last;
+
 	run->member.join++;
 	run->member.unanswered = run->member.unheard = 0;
 	run->member.order = 0;
 	run->member.heard_ns = run->now_ns;
 	send_state(run, FM_RUN_JOIN);
-	for (uint32_t first = 0; first < run->extent_count; first += FM_RUN_PAGE)
+	for (; first < run->extent_count; first += FM_RUN_PAGE)
 		send_page(run, first);
 }
 
@@ -808,7 +811,7 @@ static void take_order(struct fm_run *run, const struct fm_run_msg *msg)
 	if (!fm_run_is_next_order(run, msg)) {
 		if (msg->from == run->root && msg->join == run->member.join &&
 		    msg->order > run->member.order)
-			fm_run_join(run);
+			fm_run_join_again(run, false);
 		return;
 	}
 	run->member.order = msg->order;
@@ -848,7 +851,7 @@ static void take_answer(struct fm_run *run, const struct fm_run_msg *msg)
 		return;
 	run->member.heard_ns = run->now_ns;
 	if (msg->type == FM_RUN_RESYNC || is_order_lost(&run->member, msg->order)) {
-		fm_run_join(run);
+		fm_run_join_again(run, false);
 		return;
 	}
 	run->member.unanswered -= run->member.unanswered > 0;

@@ -34,6 +34,8 @@ const struct fm_run_times fm_run_times_default = {
 	.away = 30 * FM_NS_PER_S,
 };
 
+#define TURNS 16 /* of the coordinator, at once */
+
 /* ---- who and over whom ---- */
 
 /* To the coordinator here the member speaks at once, to the member here the coordinator when the
@@ -87,17 +89,49 @@ static void answer_links(struct fm_run *run, unsigned peer)
 	send_links(run, bit(peer));
 }
 
+/*
+ * Takes another one for the coordinator. What a peer says of whom it reaches may change that as
+ * often as it likes, and each time all that was known is forgotten and reported: after some at once
+ * the next ones have to wait.
+ */
 static void choose_root(struct fm_run *run)
 {
+	uint64_t quiet = run->times->quiet;
 	unsigned root = fm_run_first(run);
 
-	if (root == run->root)
+	run->is_to_turn = root != run->root && run->turn_ns > run->now_ns + (TURNS - 1) * quiet;
+	if (root == run->root || run->is_to_turn)
 		return;
+	run->turn_ns = (run->turn_ns > run->now_ns ? run->turn_ns : run->now_ns) + quiet;
 	run->root = root;
 	run->coordinator.is_on = false;
 	if (root == run->self)
 		fm_run_coordinator_begin(run);
 	fm_run_join(run);
+}
+
+static void join_if_due(struct fm_run *run)
+{
+	struct member *m = &run->member;
+
+	if (!m->is_to_join || run->now_ns < m->again_ns)
+		return;
+	m->again_ns = run->now_ns + run->times->quiet;
+	if (m->is_to_call)
+		tell_links(run);
+	m->is_to_join = m->is_to_call = false;
+	fm_run_join(run);
+}
+
+/*
+ * A whole report, since the coordinator lacks one, or an order did not come. It may say so as often
+ * as it likes: one report in each `quiet`. is_calling: its peers are to hear of the run again.
+ */
+void fm_run_join_again(struct fm_run *run, bool is_calling)
+{
+	run->member.is_to_join = true;
+	run->member.is_to_call = run->member.is_to_call || is_calling;
+	join_if_due(run);
 }
 
 /* ---- one event ---- */
@@ -130,8 +164,7 @@ static void take_order(struct fm_run *run, const struct fm_run_msg *msg)
 	bool is_unheard = is_still_wanted(run, fm_run_msg_ready(msg));
 
 	if (is_end && msg->code == 0 && is_unheard) {
-		tell_links(run);
-		fm_run_join(run);
+		fm_run_join_again(run, true);
 	} else if (is_end) {
 		end(run, run->member.place == FM_RUN_OUT ? run->member.code : msg->code,
 		    msg->nodes);
@@ -169,7 +202,10 @@ void fm_run_tick(struct fm_run *run, uint64_t now_ns)
 	run->now_ns += run->has_clock ? fm_run_elapsed(run->clock_ns, now_ns) : 0;
 	run->clock_ns = now_ns;
 	run->has_clock = true;
+	if (run->is_to_turn)
+		choose_root(run);
 	fm_run_member_tick(run);
+	join_if_due(run);
 	if (run->now_ns > run->member.heard_ns + run->times->stall + run->times->stall / 2)
 		end(run, run->member.place == FM_RUN_OUT ? run->member.code : -ETIMEDOUT,
 		    run->member.wanted);

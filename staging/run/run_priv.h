@@ -11,6 +11,8 @@
 
 #define ORDERS_MAX 64		/* of the coordinator to its own member, within one event */
 #define GIVER_BAD 4		/* offers of a peer: after so many bad ones it has to wait */
+#define BLOCK 1024u		/* extents that a bit of seat.held is of */
+#define BLOCKS (FM_RUN_EXTENTS_MAX / BLOCK)
 
 static inline uint64_t bit(unsigned node)
 {
@@ -102,6 +104,9 @@ struct member {
 	uint64_t pulse_ns;		/* the next */
 	uint64_t heard_ns;		/* of the coordinator */
 	uint64_t rejoin_ns;		/* not again before, for a COMMIT that does not fit */
+	/* somebody says that it is to report again; it is to call its peers first; not before */
+	bool is_to_join, is_to_call;
+	uint64_t again_ns;
 };
 
 /* ---- the coordinator ---- */
@@ -128,6 +133,7 @@ struct seat {
 	uint32_t join, order;
 	struct fm_run_state state;
 	uint32_t have_count;
+	uint64_t held[BLOCKS / 64];	/* blocks in which it has any, or had */
 	uint64_t heard_ns;		/* also when it is not here any more */
 	uint64_t page_ns;		/* the last page of its report, or its JOIN */
 	struct seat_lease lease[FM_RUN_LEASES];
@@ -182,6 +188,7 @@ struct coordinator {
 	uint64_t check_after_ns;
 	unsigned check_turn;
 	unsigned revoked, forgotten, resynced, failed;
+	uint64_t looked;		/* at extents of members that were forgotten */
 };
 
 struct fm_run {
@@ -206,12 +213,17 @@ struct fm_run {
 	uint64_t refused;		/* nodes that will not */
 	uint64_t links[FM_RUN_NODES_MAX];	/* whom these reach */
 	unsigned root;			/* the coordinator */
+	bool is_to_turn;		/* there is another one, which has to wait */
+	uint64_t turn_ns;		/* a `quiet` later for each that was taken */
 
 	struct member member;
 	struct coordinator coordinator;
 	struct fm_run_msg order[ORDERS_MAX];	/* of the coordinator here to the member here */
 	unsigned order_first, order_count;
 };
+
+/* run.c */
+void fm_run_join_again(struct fm_run *run, bool is_calling);
 
 /* rules.c */
 unsigned fm_run_first(const struct fm_run *run);

@@ -2299,7 +2299,113 @@ static void test_carry_from_slow(void)
 	check_believed_again(FM_RUN_HAVE);
 }
 
+/* ---- one peer that says the same again and again ---- */
+
+static struct fm_run *run_of_extents(unsigned self, uint32_t extents)
+{
+	struct fm_run_params p = params();
+	struct fm_run *run;
+
+	p.self = self;
+	p.extent_count = extents;
+	p.place = FM_RUN_PASSIVE;
+	p.up &= ~bit(self);
+	p.up |= bit(0) & ~bit(self);
+	CU_ASSERT_EQUAL_FATAL(fm_run_new(&p, &world, NULL, &run), 0);
+	memset(sent_of, 0, sizeof(sent_of));
+	ended = 0;
+	return run;
+}
+
+/*
+ * Goal: who reports anew all the time costs the coordinator no more than what it says it has.
+ * Method: reports of nothing, and of one extent at the end, of a run of 2^20; extents that are
+ * looked at are counted.
+ */
+static void test_reports_without_end(void)
+{
+	struct fm_run *run = run_of_extents(0, FM_RUN_EXTENTS_MAX);
+	struct fm_run_msg join = {.type = FM_RUN_JOIN, .from = 1, .to = 0,
+				  .state = {.place = FM_RUN_SINK, .uploads = 4}};
+	static struct fm_run_msg have;
+
+	have = (struct fm_run_msg){.type = FM_RUN_PAGE_OF, .from = 1, .to = 0, .page.bits[31] = 128,
+				   .page.first = FM_RUN_EXTENTS_MAX - FM_RUN_PAGE};
+	for (unsigned i = 0; i < 1000; i++, join.join++)
+		fm_run_message(run, 1, &join);
+	CU_ASSERT_EQUAL(run->coordinator.looked, 0);
+	for (unsigned i = 0; i < 1000; i++, join.join++) {
+		fm_run_message(run, 1, &join);
+		have.join = join.join;
+		fm_run_message(run, 1, &have);
+		CU_ASSERT_EQUAL(run->coordinator.seat[1].have_count, 1);
+	}
+	CU_ASSERT_EQUAL(run->coordinator.looked, 999 * BLOCK);
+	fm_run_message(run, 1, &join);
+	CU_ASSERT_EQUAL(run->coordinator.seat[1].have_count, 0);
+	CU_ASSERT_EQUAL(run->coordinator.holders[FM_RUN_EXTENTS_MAX - 1], 0);
+	fm_run_free(run);
+}
+
+/*
+ * Goal: a coordinator that asks for a report all the time gets one in each `quiet`, and does not
+ * lose one that is due. Method: RESYNC, orders out of their turn and ENDs, 1,000 of each.
+ */
+static void test_asked_without_end(void)
+{
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	struct fm_run_msg msg = {.from = 0, .to = 1};
+
+	fm_run_tick(run, 0);
+	for (unsigned i = 0; i < 3000; i++) {
+		msg.type = (uint8_t)(i % 3 == 0 ? FM_RUN_RESYNC
+						: i % 3 == 1 ? FM_RUN_REVOKE : FM_RUN_END);
+		msg.join = run->member.join;
+		msg.order = run->member.order + (i % 3 == 1 ? 2 : 1);
+		fm_run_message(run, 0, &msg);
+	}
+	CU_ASSERT_EQUAL(ended, 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 1);
+	CU_ASSERT_TRUE(sent_of[FM_RUN_LINKS] <= 6);
+	fm_run_tick(run, FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 1);
+	fm_run_tick(run, 2 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 2);
+	CU_ASSERT_TRUE(sent_of[FM_RUN_LINKS] > 0);	/* one of them was an END */
+	for (unsigned i = 3; i < 9; i++)
+		fm_run_tick(run, i * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_JOIN], 2);
+	fm_run_free(run);
+}
+
+/*
+ * Goal: a peer that reaches the first node, and does not, and does, changes who coordinates as
+ * often as it says so only for a while; then the last word counts, a little later.
+ */
+static void test_links_without_end(void)
+{
+	struct fm_run *run = run_of_extents(1, 300);
+	struct fm_run_msg links = {.type = FM_RUN_LINKS, .from = 2, .to = 1};
+
+	fm_run_tick(run, 0);
+	fm_run_peer_lost(run, 0);
+	CU_ASSERT_TRUE(run->coordinator.is_on);
+	for (unsigned i = 0; i < 1001; i++) {
+		links.nodes = i % 2 ? bit(1) : bit(1) | bit(0);
+		fm_run_message(run, 2, &links);
+	}
+	CU_ASSERT_TRUE(sent_of[FM_RUN_JOIN] <= 20);
+	for (unsigned i = 1; i < 5; i++)
+		fm_run_tick(run, i * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(run->root, 0);
+	CU_ASSERT_FALSE(run->coordinator.is_on);
+	fm_run_free(run);
+}
+
 static const struct fm_test tests[] = {
+	{"who reports anew without end", test_reports_without_end},
+	{"who is asked to, without end", test_asked_without_end},
+	{"who reaches the first one, and does not, without end", test_links_without_end},
 	{"a node sends as many extents from its disk at once as it is told", test_upload_slots},
 	{"rank: an order, readers first", test_rank},
 	{"rank: a node that goes", test_rank_node_gone},
