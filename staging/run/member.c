@@ -328,8 +328,8 @@ static void drop_late(struct fm_run *run, uint32_t extent)
 /* What comes from one who is late gives way to what one offers who is not. */
 static bool may_take(struct fm_run *run, const struct fm_run_msg *offer)
 {
-	if (run->member.place != FM_RUN_SINK || fm_run_has(run, offer->extent) ||
-	    !fm_run_may_offer(run, offer->from))
+	if (run->member.place != FM_RUN_SINK || run->member.is_publishing ||
+	    fm_run_has(run, offer->extent) || !fm_run_may_offer(run, offer->from))
 		return false;
 	if (!is_late(run, offer->from))
 		drop_late(run, offer->extent);
@@ -367,6 +367,10 @@ static void on_fetch(struct fm_run *run, const struct fm_run_msg *msg)
 
 	if (run->member.place != FM_RUN_SINK)
 		return;
+	if (run->member.is_publishing) { /* what it lost meanwhile is not written any more */
+		tell_fetch_failed(run, msg->extent, msg->node, msg->crc, -EAGAIN);
+		return;
+	}
 	drop_late(run, msg->extent);
 	if (is_coming(run, msg->extent))
 		return;
@@ -441,7 +445,7 @@ static void write_held(struct fm_run *run, struct slot *s)
 {
 	const struct member *m = &run->member;
 
-	if (m->place != FM_RUN_SINK || fm_run_has(run, s->extent))
+	if (m->place != FM_RUN_SINK || m->is_publishing || fm_run_has(run, s->extent))
 		return;
 	for (unsigned i = 0; i < FM_RUN_SLOTS; i++)
 		if (m->slot[i].is_writing && m->slot[i].extent == s->extent)

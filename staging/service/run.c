@@ -422,6 +422,18 @@ static int make_own(struct fm_stage_run *r, struct fm_cache_key *version)
 		       : 0;
 }
 
+/* Each extent was saved when it came. Other nodes read them, and may have found one bad. */
+static int check_spoilt(struct fm_stage_run *r)
+{
+	if (!fm_together_is_spoilt(r->together))
+		return 0;
+	r->is_misnamed = true;
+	return fm_err_set(&r->err, -EBADMSG,
+			  "what came of %.200s is damaged on the disk of the cache: that is thrown "
+			  "away; run it again",
+			  r->source);
+}
+
 static void finish(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
@@ -449,7 +461,7 @@ static void finish(struct fm_work *work)
 	(void)fm_cache_names(dir, remove_ours, &dir);
 	for (unsigned i = 0; i < (r->totals.extents ? r->totals.extents : 1); i++)
 		fm_cache_fetch_mark(r->fetch, i);
-	ret = r->is_shared ? 0 : fm_cache_fetch_save(r->fetch, &r->err); /* each extent was */
+	ret = r->is_shared ? check_spoilt(r) : fm_cache_fetch_save(r->fetch, &r->err);
 	if (ret == 0)
 		ret = fm_cache_fetch_ready(r->fetch, &version, &r->err);
 	if (ret == -EEXIST)
@@ -648,6 +660,7 @@ static void none_comes(struct fm_together_sink *sink, const struct fm_err *err)
 		return;
 	}
 	r->err = *err;
+	r->is_misnamed |= err->code == -EBADMSG && fm_together_is_spoilt(r->together);
 	end_run(r);
 }
 

@@ -291,6 +291,8 @@ void fm_together_warn(struct fm_together *t, const struct fm_err *note)
 	fm_together_log(t, FM_LOG_WARN, "staging: %s", note->text);
 	if (t->peer[t->self].code == 0)
 		set_text(&t->peer[t->self].text, note->text);
+	if (t->core && !t->is_over)	/* before the run ends: who waits is told then */
+		say_is(t);
 }
 
 static void look_at_core(struct fm_together *t)

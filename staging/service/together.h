@@ -170,6 +170,11 @@ int fm_together_manifest(const struct fm_together *t);
  * when its extents came. 0: they agree, or it did not come so. -EBADMSG. Worker.
  */
 int fm_together_agrees(int dir, int manifest, uint32_t extents);
+/*
+ * Since publish() something that came was found damaged on the disk: it is not to become READY, and
+ * to be thrown away. Worker, or the loop.
+ */
+bool fm_together_is_spoilt(struct fm_together *t);
 /* err: code 0, and where it is; or why it is not READY. The sink hears nothing more. */
 void fm_together_published(struct fm_together *t, const char *path, const struct fm_err *err);
 /* It became READY here by itself. */

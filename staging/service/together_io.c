@@ -432,36 +432,74 @@ static void end_without(struct op *op)
 	op_free(op);
 }
 
+static int read_disk(const struct op *op)
+{
+	const struct fm_together *t = op->t;
+
+	if (FM_FAULT("stage.upload"))
+		return -EIO;
+	if (FM_FAULT("stage.upload_files"))
+		return -EMFILE;
+	return fm_stage_extent_read(t->draft, t->disk, op->extent, op->b->at, op->b->len);
+}
+
 static void upload_run(struct fm_work *work)
 {
 	struct op *op = fm_container_of(work, struct op, work);
-	struct fm_together *t = op->t;
 
 	op->b = fm_landed_of_taken(op->ask.bytes);
 	if (!op->b) {
 		op->code = -ENOMEM;
 		return;
 	}
-	op->code = fm_stage_extent_read(t->draft, t->disk, op->extent, op->b->at, op->b->len);
+	op->code = read_disk(op);
 	if (op->code == 0 && fm_crc32c(0, op->b->at, op->b->len) != op->crc)
 		op->code = -EBADMSG;
+}
+
+/* Whether that says something of the disk, and not of what this node lacks just now. */
+static bool is_damage(int code)
+{
+	return code < 0 && code != -ENOMEM && code != -EMFILE && code != -ENFILE;
+}
+
+/*
+ * What others have may be right, and what is here is not. A node that has the whole says so to
+ * whoever waits, since it is READY all the same; one that is about to have it does not get it.
+ */
+static void note_damaged(struct fm_together *t, uint32_t extent, int code)
+{
+	struct fm_err note;
+
+	if (t->is_ready) {
+		(void)fm_err_set(&note, code,
+				 "extent %u of %.200s is damaged on the disk of %s (%s): \"fmove "
+				 "datasets check %.200s\" there mends it",
+				 extent, t->source, t->all->o.node, fm_err_name(code),
+				 t->about.name);
+		fm_together_warn(t, &note);
+		return;
+	}
+	if (t->is_publishing)
+		t->is_spoilt = true;
+	fm_together_log(t, FM_LOG_WARN,
+			"extent %u of %.300s cannot be read from the disk of the cache (%s): %s",
+			extent, t->source, fm_err_name(code),
+			t->is_publishing ? "it does not become ready" : "it comes again");
 }
 
 static void upload_read(struct fm_work *work)
 {
 	struct op *op = fm_container_of(work, struct op, work);
 	struct fm_together *t = op->t;
-	bool is_bad = op->code < 0 && op->code != -ENOMEM;
+	bool is_bad = is_damage(op->code);
 
 	if (op->code == 0 && is_current(op)) {
 		put(op);
 		return;
 	}
 	if (is_bad && is_current(op)) {
-		fm_together_log(t, FM_LOG_WARN,
-				"extent %u of %.300s cannot be read from the disk of the cache "
-				"(%s): it comes again",
-				op->extent, t->source, fm_err_name(op->code));
+		note_damaged(t, op->extent, op->code);
 		t->have[op->extent / 64] &= ~(UINT64_C(1) << (op->extent % 64));
 		say_none(op);
 		fm_run_disk_bad(t->core, op->extent);
@@ -805,6 +843,13 @@ static void publish_run(struct fm_work *work)
 		op->code = fm_call_renameat(dir, FM_TOGETHER_LAID, dir, t->about.name, 0);
 }
 
+bool fm_together_is_spoilt(struct fm_together *t)
+{
+	if (FM_FAULT("stage.spoilt"))
+		t->is_spoilt = true;
+	return t->is_spoilt;
+}
+
 static void publish_done(struct fm_work *work)
 {
 	struct op *op = fm_container_of(work, struct op, work);
@@ -814,11 +859,18 @@ static void publish_done(struct fm_work *work)
 	int code = op->code;
 
 	op_free(op);
+	if (code == 0 && fm_together_is_spoilt(t))
+		code = -EBADMSG;
 	if (code == 0 && !t->is_over) {
 		sink->publish(sink);
 		return;
 	}
-	if (code == -ESTALE)
+	if (code == -EBADMSG)
+		(void)fm_err_set(&err, code,
+				 "what came of %.200s is damaged on the disk of the cache: that is "
+				 "thrown away; run it again",
+				 t->source);
+	else if (code == -ESTALE)
 		(void)fm_err_set(&err, code,
 				 "the file system of the cache does not keep all sizes and times "
 				 "of %s: put staging.directory on another one",
@@ -833,6 +885,7 @@ static void world_publish(void *ctx)
 {
 	struct fm_together *t = ctx;
 
+	t->is_spoilt = false;
 	t->is_publishing = op_new(t, OP_PUBLISH, 0);
 }
 

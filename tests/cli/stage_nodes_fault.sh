@@ -69,6 +69,37 @@ fails 'n2:s/set before is damaged on the disk of the cache: that is thrown away'
 timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "damaged, again: $(cat err)"
 what_is_said "damaged, again"
 
+# The same if another node finds it meanwhile: at once, and nothing of it is left for the next one.
+for n in 1 2; do
+	echo "spoilt $n" >"$source/round"
+	touch -d "@20$n" "$source/large"
+	restart 1 stage.spoilt:$n
+	fails 'what came of n2:s/set is damaged on the disk of the cache: that is thrown away'
+	[ -z "$(find "$dir/c/n1/cache/partial" -path '*/set/large')" ] || bad "spoilt $n: it is kept: $(find "$dir/c/n1/cache/partial")"
+	timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "spoilt $n, again: $(cat err)"
+	what_is_said "spoilt $n, again"
+done
+
+# A node that has it finds a part of it bad when another one asks for that: all have right bytes, and who asked hears what to do.
+echo upload >"$source/round"
+touch -d "@300" "$source/large"
+restart 2 stage.upload:1
+use 2
+timeout "$HANG_S" fmove stage s/set >out 2>err || bad "n2 alone: $(cat err)"
+use 1
+timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "upload: $(cat err)"
+what_is_said upload
+grep -q 'warning: extent [0-9]* of n2:s/set is damaged on the disk of n2 (Input/output error): "fmove datasets check set" there mends it' err || bad "upload: no warning: $(cat err)"
+
+# That it has no descriptor left for a moment says nothing of its disk.
+restart 2 stage.upload_files:1
+await fmove unstage set || bad "n1 keeps it: $(fmove unstage set 2>&1)"
+timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "upload_files: $(cat err)"
+what_is_said upload_files
+grep -q 'stage.upload_files fails' "$dir/c/n2/log" || bad "upload_files: nothing was read from the disk of n2"
+grep damaged err && bad "upload_files: it is called damaged"
+[ "$(grep -c 'is damaged on the disk' "$dir/c/n2/log")" = 1 ] || bad "upload_files: n2's log calls it damaged"
+
 # A node that is invited asks the source again, where its session to it was replaced just then.
 echo invited >"$source/round"
 restart 1 stage.looked:1

@@ -2299,6 +2299,43 @@ static void test_carry_from_slow(void)
 	check_believed_again(FM_RUN_HAVE);
 }
 
+/*
+ * Goal: what is lost while it is made READY is not written any more, as nobody would look at it.
+ * Method: a sink that has all commits, finds extent 7 bad, and is told to fetch it, and offered it.
+ */
+static void test_lost_while_publishing(void)
+{
+	struct fm_run_msg offer = {.type = FM_RUN_OFFER, .from = 2, .to = 1, .extent = 7,
+				   .crc = 9, .node = 2, .nodes = bit(1)};
+	struct fm_run *run = run_of(1, FM_RUN_SINK, 0xd);
+	struct member *m = &run->member;
+	struct slot *s;
+
+	memset(m->have, 0xff, 5 * sizeof(*m->have));
+	m->have_count = 300;
+	s = &m->slot[0];
+	*s = (struct slot){.use = SLOT_HELD, .extent = 7, .giver = FM_RUN_NOBODY, .offered = 4};
+	m->is_publishing = true;
+	fm_run_disk_bad(run, 7);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_LOST], 1);
+	order(run, FM_RUN_FETCH, 7, 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_GET], 0);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_FETCH_FAILED], 1);
+	CU_ASSERT_EQUAL(last[FM_RUN_FETCH_FAILED].code, -EAGAIN);
+	fm_run_message(run, 2, &offer);
+	CU_ASSERT_EQUAL(sent_of[FM_RUN_PASS], 1);
+	order(run, FM_RUN_LEASE, 7, bit(2));
+	s = fm_run_slot_find(run, SLOT_READING, 7);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	fm_run_read_done(run, fm_run_slot_number(run, s), 9, 0);
+	CU_ASSERT_EQUAL(s->use, SLOT_HELD);
+	CU_ASSERT_EQUAL(written, 0);
+	fm_run_published(run, -EBADMSG);
+	CU_ASSERT_EQUAL(m->place, FM_RUN_OUT);
+	CU_ASSERT_EQUAL(m->code, -EBADMSG);
+	fm_run_free(run);
+}
+
 /* ---- one peer that says the same again and again ---- */
 
 static struct fm_run *run_of_extents(unsigned self, uint32_t extents)
@@ -2403,6 +2440,7 @@ static void test_links_without_end(void)
 }
 
 static const struct fm_test tests[] = {
+	{"what is lost while it is made READY", test_lost_while_publishing},
 	{"who reports anew without end", test_reports_without_end},
 	{"who is asked to, without end", test_asked_without_end},
 	{"who reaches the first one, and does not, without end", test_links_without_end},
