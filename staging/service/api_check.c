@@ -90,8 +90,7 @@ static void note(void *ctx, const struct fm_stage_finding *f)
 	if (f->is_chunk) {
 		c->of[c->chunk_count] = c->count;
 		c->chunks[c->chunk_count++] = (struct fm_mending_chunk){
-			.path = path, .file_size = f->offset + f->len,
-			.bad = { f->offset, (uint32_t)f->len, f->crc },
+			.path = path, .bad = { f->offset, (uint32_t)f->len, f->crc },
 		};
 	}
 	c->findings[c->count++] = (struct finding){ .found = f->found, .path = path,

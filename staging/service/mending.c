@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* mending - see mending.h. One file after the other. */
+/*
+ * mending - see mending.h. What can be read here goes file by file, since one open file is enough
+ * for all its chunks; what comes from another node, chunk by chunk, for which room is made.
+ */
 #include "staging/service/mending.h"
 
 #include <errno.h>
@@ -10,6 +13,7 @@
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/ranges.h"
 #include "mover/base/worker.h"
 #include "mover/node/node.h"
 #include "mover/store/access.h"
@@ -29,11 +33,12 @@ struct mending {
 	char node[65], name[65];	/* of the store */
 	char base[FM_CACHE_SOURCE_MAX + 1];
 	char path[FM_CACHE_SOURCE_MAX + FM_PATH_LEN_MAX + 2];
-	unsigned at;			/* the first chunk of the file at hand */
-	int from;			/* that file as it should be; -1: none */
+	unsigned at;			/* the first chunk at hand */
+	struct fm_range range;		/* of its file; another node's */
+	int from;			/* that file as it should be, or that range; -1: none */
 	bool has_source;		/* it is known, and its store is there if it is ours */
 	bool is_refused;		/* this node, or who asks, may read it no more */
-	struct fm_err err, why;		/* of this file; the first of all */
+	struct fm_err err, why;		/* of what is at hand; the first of all */
 	void (*done)(void *ctx, const struct fm_err *why);
 	void *ctx;
 };
@@ -61,11 +66,24 @@ static void submit(struct mending *m, void (*run)(struct fm_work *w),
 	submit_awaiting(m, run, done, may_await(m));
 }
 
-/* ---- a file is done ---- */
+/* ---- what was at hand is done ---- */
 
 static bool is_of_file(const struct mending *m, unsigned n)
 {
 	return n < m->o.count && strcmp(m->o.chunks[n].path, m->o.chunks[m->at].path) == 0;
+}
+
+static bool is_at_hand(const struct mending *m, unsigned n)
+{
+	return m->store ? is_of_file(m, n) : n == m->at;
+}
+
+/* Whether the source may have other chunks of the file, though it had not this one. */
+static bool may_go_on(const struct mending *m)
+{
+	return m->err.code == 0 || m->err.code == -EBADMSG || m->err.code == -EIO ||
+	       m->err.code == -EILSEQ ||
+	       m->err.code == -EINVAL;	/* it ends before that one by now */
 }
 
 static void end_file(struct mending *m)
@@ -74,7 +92,7 @@ static void end_file(struct mending *m)
 
 	if (m->err.code < 0 && m->why.code == 0)
 		m->why = m->err;
-	while (is_of_file(m, n))
+	while (may_go_on(m) ? is_at_hand(m, n) : is_of_file(m, n))
 		n++;
 	m->at = n;
 	next(m);
@@ -86,9 +104,10 @@ static void mend_run(struct fm_work *work)
 {
 	struct mending *m = fm_container_of(work, struct mending, work);
 
-	for (unsigned n = m->at; is_of_file(m, n) && !atomic_load(&m->o.run->is_stopped); n++) {
+	for (unsigned n = m->at; is_at_hand(m, n) && !atomic_load(&m->o.run->is_stopped); n++) {
 		struct fm_mending_chunk *c = &m->o.chunks[n];
-		int ret = fm_stage_mend(m->o.root, c->path, m->from, c->bad.offset, &c->bad);
+		int ret = fm_stage_mend(m->o.root, c->path, m->from, m->store ? c->bad.offset : 0,
+					&c->bad);
 
 		c->is_mended = ret == 0;
 		if (ret == 0)
@@ -125,7 +144,7 @@ static void open_run(struct fm_work *work)
 	if (m->store)
 		open_here(m);
 	else
-		m->from = fm_mending_file(m->o.stager, m->o.chunks[m->at].file_size, &m->err);
+		m->from = fm_mending_file(m->o.stager, m->range.len, &m->err);
 }
 
 /* What did not come was refused, or is just not there. */
@@ -151,7 +170,8 @@ static void fetched(struct fm_mending_fetch *fetch, const struct fm_err *err)
 static void fetch(struct mending *m)
 {
 	const struct fm_job_opts job = { .node = m->node, .store = m->name, .path = m->path,
-					 .path_len = strlen(m->path) };
+					 .path_len = strlen(m->path),
+					 .ranges = &m->range, .range_count = 1 };
 
 	m->fetch = (struct fm_mending_fetch){ .to = m->from, .done = fetched };
 	if (fm_mending_fetch_start(&m->fetch, &m->o, &job, &m->err) < 0)
@@ -222,19 +242,20 @@ static void borrow(struct mending *m)
 		borrowed(m, &err);
 }
 
-/* ---- one file after the other ---- */
+/* ---- one after the other ---- */
 
 static void next(struct mending *m)
 {
-	const char *path;
+	const struct fm_mending_chunk *c;
 
 	if (m->at == m->o.count || !m->has_source || atomic_load(&m->o.run->is_stopped)) {
 		borrow(m);
 		return;
 	}
-	path = m->o.chunks[m->at].path;
+	c = &m->o.chunks[m->at];
+	m->range = (struct fm_range){ c->bad.offset, c->bad.len };
 	(void)snprintf(m->path, sizeof(m->path), "%s%s%s", m->base,
-		       m->o.is_file || !m->base[0] ? "" : "/", m->o.is_file ? "" : path);
+		       m->o.is_file || !m->base[0] ? "" : "/", m->o.is_file ? "" : c->path);
 	fm_err_clear(&m->err);
 	m->from = -1;
 	submit_awaiting(m, open_run, opened,

@@ -4,10 +4,10 @@
  * another node that has the dataset, too (borrow.h). Other nodes are not asked for what the source
  * refuses, nor for bytes of a hub, which are as sure as their hash and not as a CRC.
  *
- * A file of a store of this node, or of one that it shares with others, is read where it is. One of
- * another node is fetched whole, into a file without a name in the cache's directory, with the
- * rights of who asks; what is not as the manifest says is not taken. Control thread; what waits for
- * a disk goes to the worker.
+ * A file of a store of this node, or of one that it shares with others, is read where it is. Of one
+ * of another node each damaged chunk is fetched, and nothing else of it, into a file without a name
+ * in the cache's directory, for which room is made, with the rights of who asks. What is not as the
+ * manifest says is not taken. Control thread; what waits for a disk goes to the worker.
  */
 #ifndef FM_STAGE_MENDING_H
 #define FM_STAGE_MENDING_H

@@ -19,7 +19,6 @@ struct fm_stager;
 
 struct fm_mending_chunk {
 	const char *path;	/* of its file, below the dataset */
-	uint64_t file_size;	/* at least */
 	struct fm_stage_bad bad;
 	bool is_mended;		/* said at the end, with the node that its bytes came from */
 	char from[FM_CACHE_NODE_MAX + 1];

@@ -49,21 +49,50 @@ cmp "$(store 2)/set/d/large" "$data/d/large" || bad "two at once: it is not mend
 [ "$(stat -c '%a %y' "$data/d/large")" = "$before" ] || bad "two at once: $(stat "$data/d/large"), it was $before"
 [ -z "$(find "$dir/c/n1/cache" -name '*.part*')" ] || bad "something stays: $(find "$dir/c/n1/cache")"
 
-# What a check fetches ends with the one who asked for it: the next one does not wait for the rest of the file.
+# Of a file of another node only what is damaged comes: that is what there is room for.
 random 60000000 "$(store 2)/long"
 data=$(fmove stage --as long n2:s/long 2>err) || bad "stage: $(cat err)"
 spoil "$data" 10
+spoil "$data" 59000000
+ok fmove datasets check long
+for part in 4194304 1279744; do
+	is_logged "get of n2:s for n1 is done: $part bytes" "$dir/c/n2/log" || bad "it fetched something else: $(grep 'get of n2:s' "$dir/c/n2/log")"
+done
+cmp "$(store 2)/long" "$data" || bad "it is not mended"
+
+# The source is shorter by now: what it has still comes.
+spoil "$data" 10
+spoil "$data" 59000000
+truncate -s 50000000 "$(store 2)/long"
+fmove datasets check long >out 2>err
+[ $? -eq 5 ] && [ "$(grep -c ', mended from n2$' out)" -eq 1 ] && grep -qx 'corrupt: long at byte 58,720,256, 1,279,744 bytes' out ||
+	bad "shorter: $(cat out err)"
+
+# What a check fetches ends with the one who asked for it: the next one does not wait for the rest.
+random 60000000 "$(store 2)/longer"
+data=$(fmove stage --as longer n2:s/longer 2>err) || bad "stage: $(cat err)"
+for ((at = 10; at < 50000000; at += 4194304)); do
+	spoil "$data" $at
+done
 slow 2
-fmove datasets check long >out.long 2>&1 &
 is_fetching() {
 	fmove status --json | grep -q '"state":"copying"'
 }
-await is_fetching || bad "nothing is fetched: $(fmove status; cat out.long)"
-kill $!
-is_logged 'get of n2:s for n1 ended: .*the check was ended' "$dir/c/n1/log" || bad "the fetch goes on: $(fmove status)"
+have_ended() {
+	[ "$(grep -cE 'check of longer (ended|is done)' "$dir/c/n1/log")" -eq "$try" ]
+}
+# It may have been between two chunks just then.
+for try in 1 2 3; do
+	fmove datasets check longer >out.long 2>&1 &
+	await is_fetching || bad "nothing is fetched: $(fmove status; cat out.long)"
+	kill $!
+	await have_ended || bad "the check goes on: $(fmove status)"
+	grep -q 'get of n2:s for n1 ended: .*the check was ended' "$dir/c/n1/log" && break
+done
+[ $? -eq 0 ] || bad "no fetch was ended: $(grep 'get of n2:s' "$dir/c/n1/log")"
 fast 2
-ok fmove datasets check long
-cmp "$(store 2)/long" "$data" || bad "it is not mended after a check that was ended"
+ok fmove datasets check longer
+cmp "$(store 2)/longer" "$data" || bad "it is not mended after a check that was ended"
 
 # A blob of a hub.
 commit=$(sha1sum <<<one | cut -c 1-40)
