@@ -75,6 +75,7 @@ struct fm_stage_run {
 	_Atomic uint64_t taken, cloned;	/* bytes of that; of these what is no hard link */
 	/* a hub's, and its names say other bytes or places; or not what came */
 	bool is_misnamed;
+	bool is_damaged;		/* what came, and it would be if it were read again */
 	atomic_bool is_stopped;
 	_Atomic uint64_t done;		/* bytes of this phase, unless the job counts them */
 	uint64_t id;
@@ -214,13 +215,15 @@ static void discard(struct fm_work *work)
 }
 
 /*
- * Whether what came is of no use: the source changed, a blob is not what its name says, or another
- * copy is here. No later request would go on with it, and it would keep its room for nothing. Nor
- * is what a caller served by half: it may be anything, and his next try anything else.
+ * Whether what came is of no use: the source changed, a blob is not what its name says, it is
+ * damaged, or another copy is here. No later request would go on with it, and it would keep its
+ * room for nothing. Nor is what a caller served by half: it may be anything, and his next try
+ * anything else.
  */
 static bool is_useless(const struct fm_stage_run *r)
 {
-	bool is_wrong = r->err.code == -ESTALE || r->is_misnamed || (r->served && r->err.code < 0);
+	bool is_wrong = r->err.code == -ESTALE || r->is_misnamed || r->is_damaged ||
+			(r->served && r->err.code < 0);
 
 	return r->fetch && (is_wrong || r->id != fm_cache_fetch_id(r->fetch));
 }
@@ -289,6 +292,22 @@ static int compare_with_came(struct fm_stage_run *r, int manifest, uint32_t exte
 				     r->source);
 }
 
+/*
+ * Whole, and not what was kept with its source; or it came earlier, and the cache's disk does not
+ * give it back. A later request would only read it again, also when its source is right by then.
+ */
+static int refuse_damaged(struct fm_stage_run *r, int ret)
+{
+	char text[FM_ERR_TEXT_MAX];
+
+	r->is_damaged = true;
+	(void)snprintf(text, sizeof(text), "%s", r->err.text);
+	return fm_err_set(&r->err, ret,
+			  "%.300s; its source or this copy is damaged; the copy is thrown away: run "
+			  "it again, or fmove verify at the source",
+			  text);
+}
+
 /* What the one file was laid out in (together_io.c), also by a daemon that was killed then. */
 static int remove_laid(struct fm_stage_run *r)
 {
@@ -316,6 +335,8 @@ static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *
 		ret = copy_manifest(r, filled, fd, version, &came);
 	else
 		ret = fm_stage_build(&opts, fd, version->bytes, &came, &r->err);
+	if (filled < 0 && (ret == -EILSEQ || (ret == -EIO && r->is_there)))
+		ret = refuse_damaged(r, ret);
 	if (ret == 0 && r->is_there)
 		ret = compare_with_came(r, fd, came.extents);
 	if (ret == 0 && fsync(fd) < 0)

@@ -2,6 +2,7 @@
 # Goal:   odd sources and odd caches are staged as they are, or refused with one clear line, at once.
 # Method: real daemons. Names that differ in case only; nothing in a directory; files without bytes; one sparse file of 2 TiB;
 #         the longest path that may be moved, and one byte more.
+#         A source that is damaged, and right again later with its old time; a copy that its disk does not give back.
 #         A cache that two daemons are to use; one in memory. More requests at once than there are places for;
 #         FM_REQUESTS=N: so many.
 . "$(dirname "$0")/lib.sh"
@@ -106,6 +107,31 @@ mkdir shut && mount -t tmpfs none shut 2>/dev/null && {
 	wait $other || bad "it ends with $?"
 	umount shut
 }
+
+# A source is damaged, and then what it was: the copy that was made meanwhile is not gone on with. A tree and a file.
+random 5000000 right
+ok fmove put right n2:s/rotten/f
+cp -a "$from/rotten" "$(store 1)"
+flip "$(store 1)/rotten/f" 4500000
+if fmove verify s/rotten/f >/dev/null 2>&1; then
+	echo "no attributes here: nothing says that a source is damaged"
+else
+	for what in rotten rotten/f; do
+		no 5 'f" is damaged: .*; its source or this copy is damaged; the copy is thrown away: run it again, or fmove verify' fmove stage "s/$what"
+		flip "$(store 1)/rotten/f" 4500000
+		ok fmove stage "s/$what" -- true
+		flip "$(store 1)/rotten/f" 4500000
+	done
+fi
+# What came and was not made READY is read again by the next daemon, whose disk does not give it.
+mkdir "$(store 1)/block"
+random 5000000 "$(store 1)/block/f"
+for said in 'error' 'its source or this copy is damaged; the copy is thrown away'; do
+	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+	FMOVE_FAULT=stage.read_data:1 start_again n1
+	no 1 "$said" fmove stage s/block
+done
+ok fmove stage s/block -- true
 
 # So many at once: each has the path or is told that there are too many, and it comes once.
 requests=$(sample "${FM_REQUESTS:-400}")
