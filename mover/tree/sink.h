@@ -114,6 +114,7 @@ struct fm_sink {
 	struct fm_err survey_err;
 	struct fm_sink_foreign foreign;
 	bool is_moved;			/* data has the .new name now */
+	bool has_final_name;		/* data has the final name now, for good */
 	int was[FM_SINK_WAS_MAX];	/* what earlier tries made; the last is the youngest */
 	unsigned was_count;
 	mode_t umask;
@@ -262,8 +263,9 @@ void fm_sink_remove_data(const struct fm_sink *s);
 
 /* ---- sink_unsure.c ---- */
 
-/* A sync failed that was to cover what the old version has, too: that is written down of it. */
-int fm_sink_mark_unsure(const struct fm_sink *s);
+/* A sync failed that was to cover what that version has, too: the old one, or the new one when it
+ * has the final name. That is written down of it. */
+int fm_sink_mark_unsure(const struct fm_sink *s, int dir);
 
 /* Whether that is written of the old version, which is open. */
 bool fm_sink_is_unsure(const struct fm_sink *s);

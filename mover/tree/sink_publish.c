@@ -459,6 +459,7 @@ static void clear_up(struct place *p, bool is_durable)
 	struct fm_sink *s = p->s;
 
 	s->is_moved = s->is_manifest_placed = false;
+	s->has_final_name = true;
 	if (p->placed == PLACED_EXCHANGED)
 		memcpy(p->old_name, s->new_name, sizeof(p->old_name));
 	if (p->placed == PLACED_TWICE)

@@ -8,7 +8,8 @@
  * gets an extended attribute, and as long as it has that an update compares nothing with it and
  * shares nothing: all comes anew, and what only the old version has is copied. The attribute goes
  * with the directory that it is of, however that is called, and the version that replaces it is
- * another directory.
+ * another directory. That one gets it itself if it has the name already, and the sync of what it
+ * took over at last fails.
  *
  * A file system without such attributes cannot keep that: who hears of the error is told what to
  * do.
@@ -22,12 +23,12 @@
 
 #define MARK "user.fmove.unsure"
 
-int fm_sink_mark_unsure(const struct fm_sink *s)
+int fm_sink_mark_unsure(const struct fm_sink *s, int dir)
 {
-	int ret = fm_tsys_set_xattr(s->old, MARK, "1", 1);
+	int ret = fm_tsys_set_xattr(dir, MARK, "1", 1);
 
 	if (ret == 0)
-		ret = fm_tsys_fsync(s->old);
+		ret = fm_tsys_fsync(dir);
 	if (ret < 0)
 		fm_log_error("%s: a sync of it failed, and that cannot be written down: %s",
 			     s->opts.path, fm_err_name(ret));

@@ -118,15 +118,23 @@ int fm_sink_sync(struct fm_sink *s, struct fm_err *err)
 	return fm_sink_note_sync(s, ret, "sync the file system of", err);
 }
 
-/* The next update would take what is there for what is on the disk. */
+/* The next update would take what is there for what is on the disk. err may be NULL. */
 static void advise_to_replace(struct fm_err *err)
 {
-	const struct fm_err was = *err;
-
-	(void)fm_err_set(err, was.code,
+	if (!err)
+		return;
+	(void)fm_err_set(err, err->code,
 			 "%s; put it with --replace then: that what is there may not be on the "
 			 "disk either cannot be written down, so --update would not know it",
-			 was.text);
+			 err->text);
+}
+
+/* What has the final name, and what that shares with others, may not be on the disk. */
+static int mark_unsure(const struct fm_sink *s)
+{
+	if (s->has_final_name)
+		return fm_sink_mark_unsure(s, s->data);
+	return s->old >= 0 && s->opts.is_update ? fm_sink_mark_unsure(s, s->old) : 0;
 }
 
 int fm_sink_note_sync(struct fm_sink *s, int ret, const char *verb, struct fm_err *err)
@@ -138,7 +146,7 @@ int fm_sink_note_sync(struct fm_sink *s, int ret, const char *verb, struct fm_er
 	if (!atomic_compare_exchange_strong(&s->tree.sync_error, &first, ret))
 		return check_syncs(s, err);
 	(void)fm_sink_fail(s, ret, verb, NULL, 0, err);
-	if (s->old >= 0 && s->opts.is_update && fm_sink_mark_unsure(s) < 0)
+	if (mark_unsure(s) < 0)
 		advise_to_replace(err);
 	return ret;
 }

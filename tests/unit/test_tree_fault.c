@@ -481,6 +481,32 @@ static void test_mark_fails(void)
 	scene_end();
 }
 
+/* Goal: the same where nobody hears of it, since what came is kept for the next try: the first sync
+ * of a disk that died is one of what was not in the journal yet. */
+static void test_keeping_fails(void)
+{
+	struct fm_tree_sink_opts opts = options();
+	bool is_armed = false;
+
+	scene_begin(IN_MEMORY);
+	put_version(options(), 1);
+	opts.is_update = opts.is_synced = true;
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_file("new", 8, 60);
+	OK(apply());
+	fm_fault_watch(fail_mark, &is_armed);
+	fm_fault_arm("tree.syncfs", 1);
+	t->ops->keep(t);
+	CU_ASSERT_TRUE(is_armed && fm_fault_fired());
+	fm_fault_watch(NULL, NULL);
+	fm_fault_arm(NULL, 0);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(is_version("tree", 1));
+	CU_ASSERT_EQUAL(names_in(dir, ""), 1);
+	scene_end();
+}
+
 static bool has_attributes(void)
 {
 	return setxattr(dir, "user.probe", "", 0, 0) == 0;
@@ -581,6 +607,38 @@ static void test_late(void)
 		t->ops->close(t);
 		scene_end();
 	}
+}
+
+static bool is_marked(const char *path)
+{
+	return getxattr(at(path), "user.fmove.unsure", NULL, 0) >= 0;
+}
+
+/* Goal: where the sync of what was taken over at last fails, that is written of the version which
+ * has the name, and may not be on the disk, and not of the one that was replaced. */
+static void test_late_fails_to_sync(void)
+{
+	struct fm_tree_sink_opts opts = options();
+
+	scene_begin(IN_MEMORY);
+	make_old();
+	opts.is_update = true;
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_file("new", 8, 60);
+	OK(apply());
+	OK(t->ops->prepare(t, true, &err));
+	make_late();
+	fm_fault_arm("tree.syncfs", 1);
+	OK(t->ops->publish(t, true, &err));
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_TRUE(t->note && strstr(t->note, ours(FM_STAGING_KEPT)));
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/new", 8, 60) && has_late(version_in(FM_STAGING_KEPT)));
+	if (has_attributes())
+		CU_ASSERT_TRUE(is_marked("tree") && !is_marked(version_in(FM_STAGING_KEPT)));
+	scene_end();
 }
 
 /* ---- somebody saves what only he has while the new version gets its name ---- */
@@ -1127,7 +1185,9 @@ static const struct fm_test tests[] = {
 	{"nothing is published after a failed sync", test_broken_sync},
 	{"an update that changes nothing syncs what is there", test_same_is_synced},
 	{"where it cannot be noted that this failed", test_mark_fails},
+	{"and nobody is there to be told", test_keeping_fails},
 	{"what appears in the version that is replaced is not lost", test_late},
+	{"and may not be on the disk if its sync fails", test_late_fails_to_sync},
 	{"what may not be linked is not copied while somebody writes to it", test_copied_in_use},
 	{"a copy that fails leaves the file as it was", test_copying_fails},
 	{"what is saved while a version gets its name is there, not what was before", test_saved},
