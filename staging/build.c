@@ -246,12 +246,14 @@ static int find_mode(struct build *b, const struct fm_stage_met *m, uint16_t *mo
 static int add_regular(struct build *b, const struct fm_stage_met *m, struct fm_stage_entry *e,
 		       struct fm_err *err)
 {
+	struct fm_hardlink_id id;
 	int ret = 0;
 	const char *first = NULL;
 
-	if (m->st.st_nlink > 1)
-		first = fm_hardlinks_meet(&b->hardlinks, m->st.st_dev, m->st.st_ino, m->path,
-					  &e->target_len, &ret);
+	if (m->st.st_nlink > 1) {
+		fm_hardlinks_id(&m->st, m->dir, m->name, AT_SYMLINK_NOFOLLOW, &id);
+		first = fm_hardlinks_meet(&b->hardlinks, &id, m->path, &e->target_len, &ret);
+	}
 	if (first) {
 		e->type = FM_STAGE_HARD;
 		e->target = first;

@@ -36,12 +36,13 @@ struct measuring {
  */
 static uint64_t share_of(struct measuring *m, const struct stat *st, uint64_t bytes)
 {
+	const struct fm_hardlink_id id = { .dev = st->st_dev, .ino = st->st_ino };
 	char name[24];
 	size_t len;
 	int ret;
 
 	(void)snprintf(name, sizeof(name), "%" PRIx64, m->met++);	/* another one each time */
-	if (fm_hardlinks_meet(&m->links, st->st_dev, st->st_ino, name, &len, &ret))
+	if (fm_hardlinks_meet(&m->links, &id, name, &len, &ret))
 		return 0;
 	return ret == 0 ? bytes : bytes / st->st_nlink;
 }

@@ -221,7 +221,8 @@ int fm_source_add_large(struct fm_source_fill *f, struct fm_source_item *it, boo
 
 /* Whether f->path is a further name of a file: 1, and the first one is in f->target, *len bytes. 0:
  * no. -ENOMEM. */
-int fm_source_meet_hardlink(struct fm_source_fill *f, const struct stat *st, size_t *len);
+int fm_source_meet_hardlink(struct fm_source_fill *f, const struct fm_hardlink_id *id,
+			    size_t *len);
 
 /* ---- source_sent.c; the lock is held but for new ---- */
 

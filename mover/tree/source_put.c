@@ -191,16 +191,31 @@ static ssize_t read_link(struct fm_source_fill *f, const struct fm_source_item *
 	return len < (ssize_t)sizeof(f->target) ? len : -ENAMETOOLONG;
 }
 
+/* Which file it is: of the open one, or of the name. */
+static void identify(const struct fm_source_fill *f, const struct fm_source_item *it,
+		     const struct stat *st, struct fm_hardlink_id *out)
+{
+	if (it->file)
+		fm_hardlinks_id(st, it->file->fd, "", AT_EMPTY_PATH, out);
+	else
+		fm_hardlinks_id(st, it->dir->fd, it->name,
+				f->source->follows_links ? 0 : AT_SYMLINK_NOFOLLOW, out);
+}
+
 /* A further name of a file or symbolic link that was met before: FM_SOURCE_PUT or FM_SOURCE_FULL.
  * Else -ENOENT, or an error. */
-static int put_hard(struct fm_source_fill *f, const struct stat *st)
+static int put_hard(struct fm_source_fill *f, const struct fm_source_item *it,
+		    const struct stat *st)
 {
 	struct fm_pack_entry e = {.type = FM_PACK_HARD,
 				  .path = f->path,
 				  .path_len = f->path_len,
 				  .target = f->target};
-	int ret = fm_source_meet_hardlink(f, st, &e.target_len);
+	struct fm_hardlink_id id;
+	int ret;
 
+	identify(f, it, st, &id);
+	ret = fm_source_meet_hardlink(f, &id, &e.target_len);
 	if (ret < 0)
 		return fail(f, ret);
 	if (ret == 0)
@@ -222,7 +237,7 @@ static int put_link(struct fm_source_fill *f, const struct fm_source_item *it)
 	if (ret < 0)
 		return fail(f, ret);
 	if (f->st.st_nlink > 1) {
-		ret = put_hard(f, &f->st);
+		ret = put_hard(f, it, &f->st);
 		if (ret != -ENOENT)
 			return ret;
 	}
@@ -521,7 +536,7 @@ static int put_file(struct fm_source_fill *f, struct fm_source_item *it)
 	if (it->from > 0)
 		return put_piece(f, it, st);
 	if (!it->is_wanted && st->st_nlink > 1) {
-		ret = put_hard(f, st);
+		ret = put_hard(f, it, st);
 		if (ret != -ENOENT)
 			return ret;
 	}

@@ -412,14 +412,14 @@ int fm_source_add_large(struct fm_source_fill *f, struct fm_source_item *it, boo
 	return is_blocked ? FM_SOURCE_BLOCKED : FM_SOURCE_PUT;
 }
 
-int fm_source_meet_hardlink(struct fm_source_fill *f, const struct stat *st, size_t *len)
+int fm_source_meet_hardlink(struct fm_source_fill *f, const struct fm_hardlink_id *id, size_t *len)
 {
 	struct fm_source *s = f->source;
 	const char *first;
 	int ret;
 
 	pthread_mutex_lock(&s->lock);
-	first = fm_hardlinks_meet(&s->hardlinks, st->st_dev, st->st_ino, f->path, len, &ret);
+	first = fm_hardlinks_meet(&s->hardlinks, id, f->path, len, &ret);
 	if (first)
 		memcpy(f->target, first, *len + 1);
 	pthread_mutex_unlock(&s->lock);

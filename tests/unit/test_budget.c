@@ -73,7 +73,8 @@ static void test_walks_and_journals_are_bounded(void)
 	fm_budget_set(limit);
 	for (unsigned i = 0; i < 200000 && ret == 0; i++) {
 		(void)snprintf(path, sizeof(path), "%u", i);
-		(void)fm_hardlinks_meet(&links, 1, i, path, &len, &ret);
+		(void)fm_hardlinks_meet(&links, &(struct fm_hardlink_id){.dev = 1, .ino = i}, path,
+					&len, &ret);
 		CU_ASSERT_TRUE(fm_budget_used() <= limit);
 	}
 	CU_ASSERT_EQUAL(ret, -ENOMEM);

@@ -2,6 +2,7 @@
 /*
  * The source of a tree: everything that is in a directory comes, once, as it is. links: fm_tree
  */
+#include "mover/base/fault.h"
 #include "mover/tree/leads_out.h"
 #include "mover/tree/hardlinks.h"
 #include "tests/unit/source_scene.h"
@@ -378,24 +379,92 @@ static void test_names_outside_do_not_count(void)
 	end();
 }
 
+/* Of no bytes. */
+static struct fm_hardlink_id file_of(uint64_t dev, uint64_t ino)
+{
+	return (struct fm_hardlink_id){ .dev = dev, .ino = ino };
+}
+
+/* Goal: what has the inode of a file that was met, and is another one by now, is no name of it. */
+static void test_inodes_are_given_again(void)
+{
+	const struct fm_hardlink_id was = {
+		.dev = 1, .ino = 7, .size = 5, .mtime_ns = 3, .born_ns = 2};
+	struct fm_hardlink_id others[] = { was, was, was };
+	struct fm_hardlinks h = { .buckets = NULL };
+	const char *first;
+	size_t len;
+	int ret = 0;
+
+	others[0].size++;
+	others[1].mtime_ns++;
+	others[2].born_ns++;
+	CU_ASSERT_TRUE(!fm_hardlinks_meet(&h, &was, "was", &len, &ret) && ret == 0);
+	for (unsigned i = 0; i < 3; i++) {
+		CU_ASSERT_TRUE(!fm_hardlinks_meet(&h, &others[i], "other", &len, &ret) && ret == 0);
+		first = fm_hardlinks_meet(&h, &others[i], "its second", &len, &ret);
+		CU_ASSERT_TRUE(first && strcmp(first, "other") == 0);
+	}
+	first = fm_hardlinks_meet(&h, &was, "its second", &len, &ret);
+	CU_ASSERT_TRUE(first && strcmp(first, "was") == 0);
+	fm_hardlinks_free(&h);
+}
+
+#ifdef FM_FAULTS
+/* The second file that is opened has other content by then, under both of its names. */
+static void write_before_second(void *ctx, const char *point)
+{
+	unsigned *opened = ctx;
+
+	if (strcmp(point, "reading.open") != 0 || ++*opened != 2)
+		return;
+	CU_ASSERT_EQUAL(truncate(in_root("a"), 0), 0);
+	CU_ASSERT_EQUAL(truncate(in_root("a"), 200), 0);
+}
+
+/* Goal: what is written to a file between two of its names comes with the second one. */
+static void test_written_between_names(void)
+{
+	const struct got *a, *b;
+	unsigned opened = 0;
+
+	begin(ON_DISK);
+	make_file("a", 100);
+	CU_ASSERT_EQUAL(link(in_root("a"), in_root("b")), 0);
+	fm_fault_watch(write_before_second, &opened);
+	send_all((struct fm_tree_source_opts){ .root = -1 }, &plain);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_EQUAL(opened, 2);
+	a = got_find("a");
+	b = got_find("b");
+	CU_ASSERT_TRUE(a->type == FM_PACK_FILE && b->type == FM_PACK_FILE);
+	CU_ASSERT_EQUAL(a->size + b->size, 300);
+	end();
+}
+#endif
+
 static void test_hard_links_are_bounded(void)
 {
 	struct fm_hardlinks h = { .buckets = NULL };
+	struct fm_hardlink_id id = file_of(1, 7);
 	const char *first;
 	size_t len = 0;
 	int ret = 0;
 
 	for (uint64_t i = 0; i < FM_TREE_HARDLINKS_MAX; i++) {
-		first = fm_hardlinks_meet(&h, 1, i, "a", &len, &ret);
+		struct fm_hardlink_id next = file_of(1, i);
+
+		first = fm_hardlinks_meet(&h, &next, "a", &len, &ret);
 		if (first || ret != 0)
 			break;
 	}
 	CU_ASSERT_TRUE(ret == 0 && h.count == FM_TREE_HARDLINKS_MAX);
-	first = fm_hardlinks_meet(&h, 1, 7, "bb", &len, &ret);
+	first = fm_hardlinks_meet(&h, &id, "bb", &len, &ret);
 	CU_ASSERT_TRUE_FATAL(first != NULL);
 	CU_ASSERT_TRUE(strcmp(first, "a") == 0 && len == 1 && ret == 0);
-	CU_ASSERT_TRUE(!fm_hardlinks_meet(&h, 1, 7, "a", &len, &ret) && ret == 0);
-	CU_ASSERT_TRUE(!fm_hardlinks_meet(&h, 2, 7, "b", &len, &ret) && ret == -ENOSPC);
+	CU_ASSERT_TRUE(!fm_hardlinks_meet(&h, &id, "a", &len, &ret) && ret == 0);
+	id.dev = 2;
+	CU_ASSERT_TRUE(!fm_hardlinks_meet(&h, &id, "b", &len, &ret) && ret == -ENOSPC);
 	fm_hardlinks_free(&h);
 	fm_hardlinks_free(&h);
 }
@@ -404,18 +473,21 @@ static void test_names_of_hard_links_are_bounded(void)
 {
 	struct fm_hardlinks h = { .buckets = NULL };
 	char path[FM_TREE_PATH_MAX + 1];
+	struct fm_hardlink_id id = file_of(1, 0);
 	const char *first;
-	uint64_t i = 0;
 	size_t len;
 	int ret = 0;
 
 	memset(path, 'a', FM_TREE_PATH_MAX);
 	path[FM_TREE_PATH_MAX] = '\0';
-	while (ret == 0)
-		first = fm_hardlinks_meet(&h, 1, i++, path, &len, &ret);
+	while (ret == 0) {
+		first = fm_hardlinks_meet(&h, &id, path, &len, &ret);
+		id.ino++;
+	}
 	CU_ASSERT_TRUE(!first && ret == -ENOSPC);
 	CU_ASSERT_EQUAL(h.count, FM_TREE_HARDLINK_PATHS_MAX / FM_TREE_PATH_MAX);
-	first = fm_hardlinks_meet(&h, 1, 7, "b", &len, &ret);
+	id.ino = 7;
+	first = fm_hardlinks_meet(&h, &id, "b", &len, &ret);
 	CU_ASSERT_TRUE(first && len == FM_TREE_PATH_MAX && ret == 0);
 	fm_hardlinks_free(&h);
 }
@@ -564,6 +636,10 @@ static const struct fm_test tests[] = {
 	{ "what was offered is what is sent to several",
 	  test_what_was_offered_is_what_is_sent_to_several },
 	{ "names outside of the tree do not count", test_names_outside_do_not_count },
+	{ "an inode may be another file's by now", test_inodes_are_given_again },
+#ifdef FM_FAULTS
+	{ "what is written between two names of a file comes", test_written_between_names },
+#endif
 	{ "files with several names are remembered up to a limit", test_hard_links_are_bounded },
 	{ "so are their names", test_names_of_hard_links_are_bounded },
 	{ "owners and attributes come if asked for", test_attributes_come_if_asked_for },
