@@ -88,6 +88,17 @@ int fm_sink_look(struct fm_sink *s, struct fm_err *err)
 
 /* -------------------------------------------------------------------------------- earlier tries */
 
+static void note_afresh(struct fm_sink *s, const char *why)
+{
+	char text[256];
+
+	if (!why)
+		return;
+	snprintf(text, sizeof(text),
+		 "an unfinished earlier transfer was removed and all is sent again: %s", why);
+	fm_sink_note(s, text);
+}
+
 /* Something that fmove must not remove has the name that this sink needs: renames it, and warns. */
 static int give_other_name(struct fm_sink *s, enum fm_staging_kind kind,
 			   char aside[FM_STAGING_NAME_LEN + 1])
@@ -165,30 +176,56 @@ static int move_back(struct fm_sink *s, uint64_t ino, const char *name)
 	return ret;
 }
 
+/* Removes the .new that has that inode. What else has that name, or what fails, leaves it there. */
+static void drop_new(struct fm_sink *s, uint64_t ino)
+{
+	int fd = fm_tsys_open(s->opts.parent, s->new_name, O_PATH | O_DIRECTORY, 0);
+	struct fm_tree_freed freed = fm_sink_freed(s);
+	struct stat st;
+
+	if (fd >= 0 && fm_tsys_fstat(fd, &st) == 0 && st.st_ino == ino &&
+	    fm_staging_remove_opened(s->opts.parent, s->new_name, fd, &freed, NULL, NULL) == 0)
+		note_afresh(s, "its files had their owners by then");
+	if (fd >= 0)
+		close(fd);
+}
+
+static bool is_new_free(const struct fm_sink *s)
+{
+	struct stat st;
+
+	return fm_tsys_fstatat(s->opts.parent, s->new_name, &st) == -ENOENT;
+}
+
 /*
  * Under the .new name: the tree of a try that ended between prepare and publish (it goes back into
  * the staging directory as `name`), or the version that a try replaced before it died. The inode
- * tells. A tree whose entries have owners of their own does not come back: they may have moved what
- * is not theirs into it, and hold its directories open.
+ * tells. A tree whose entries have owners of their own does not come back, and goes: they may have
+ * moved what is not theirs into it, and hold its directories open.
  */
 static int take_new_back(struct fm_sink *s, const char *name)
 {
 	struct fm_staging_state state = { .data_ino = 0 };
-	bool is_known;
+	bool is_known, is_made;
 	struct stat st;
 	int ret = fm_tsys_fstatat(s->opts.parent, s->new_name, &st);
 
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
 	is_known = S_ISDIR(st.st_mode) && fm_staging_read(s->lock, &state) == 0;
-	if (!s->opts.has_owners && is_known && state.data_ino == st.st_ino) {
+	is_made = is_known && state.data_ino == st.st_ino;
+	if (is_made) {
 		struct fm_manifest_key key;
 
 		if (fm_manifest_key_at(s->opts.parent, s->new_name, &key) == 0)
 			fm_manifest_remove(s->opts.parent, &key);
-		return move_back(s, st.st_ino, name);
+		if (!s->opts.has_owners)
+			return move_back(s, st.st_ino, name);
+		drop_new(s, st.st_ino);
+		if (is_new_free(s))
+			return 0;
 	}
-	state.is_merging = state.is_merging && is_known && state.data_ino != st.st_ino;
+	state.is_merging = state.is_merging && is_known && !is_made;
 	return put_replaced_aside(s, st.st_ino, &state);
 }
 
@@ -289,17 +326,6 @@ static int empty_journal(struct fm_sink *s, struct fm_err *err)
 	if (ret < 0)
 		return fm_sink_fail(s, ret, "empty the journal of", NULL, 0, err);
 	return open_journal(s, &none, err);
-}
-
-static void note_afresh(struct fm_sink *s, const char *why)
-{
-	char text[256];
-
-	if (!why)
-		return;
-	snprintf(text, sizeof(text),
-		 "an unfinished earlier transfer was removed and all is sent again: %s", why);
-	fm_sink_note(s, text);
 }
 
 /*

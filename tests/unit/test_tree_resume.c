@@ -999,7 +999,7 @@ static bool is_root(void)
 }
 
 /* Once a tree is where its owner can enter it, no try goes on with it: kept, or left by one that
- * died. */
+ * died. Nothing of it stays. */
 static void run_given_away(void)
 {
 	for (int is_killed = 0; is_killed <= 1; is_killed++) {
@@ -1020,8 +1020,10 @@ static void run_given_away(void)
 		MUST(sink_new(for_user()));
 		CU_ASSERT_FALSE(t->is_partial);
 		CU_ASSERT_STRING_EQUAL(ours(FM_STAGING_NEW), "");
+		CU_ASSERT_EQUAL(t->note && strstr(t->note, "all is sent again"), is_killed);
 		t->ops->discard(t);
 		t->ops->close(t);
+		CU_ASSERT_EQUAL(names_in(dir, ""), 0);
 	}
 }
 
