@@ -14,7 +14,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "mover/base/env.h"
+#include "mover/base/of_kernel.h"
 #include "mover/store/caller_stream.h"
 #include "mover/journal/reread.h"
 #include "mover/store/file_source.h"
@@ -54,28 +54,6 @@ static enum kind kind_of(int fd, const struct stat *st)
 	if (is_dev_null(st))
 		return KIND_NULL;
 	return S_ISCHR(st->st_mode) && isatty(fd) ? KIND_STREAM : KIND_BAD;
-}
-
-/*
- * Files that the kernel makes up. What they say, and what writing to them does, may depend on who
- * reads and writes, not on who opened them: that would be us.
- */
-static bool is_of_kernel(int fd)
-{
-	static const unsigned long types[] = {
-		PROC_SUPER_MAGIC,    SYSFS_MAGIC,    DEBUGFS_MAGIC,  TRACEFS_MAGIC,
-		SECURITYFS_MAGIC,    SELINUX_MAGIC,  SMACK_MAGIC,    CGROUP_SUPER_MAGIC,
-		CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,   EFIVARFS_MAGIC, NSFS_MAGIC,
-		BINFMTFS_MAGIC,	     PSTOREFS_MAGIC,
-	};
-	struct statfs fs;
-
-	if (fstatfs(fd, &fs) < 0)
-		return false;
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if ((unsigned long)fs.f_type == types[i])
-			return true;
-	return false;
 }
 
 static const char *bad_kind(const struct stat *st)
@@ -128,7 +106,7 @@ static int caller_look(int fd, int access, struct stat *st, struct fm_err *err)
 	if ((flags & O_PATH) || ((flags & O_ACCMODE) != O_RDWR && (flags & O_ACCMODE) != access))
 		return fm_err_set(err, -EBADF, "the %s was not opened for %s", what,
 				  access == O_RDONLY ? "reading" : "writing");
-	if (is_of_kernel(fd))
+	if (fm_is_of_kernel(fd))
 		return fm_err_set(err, -EINVAL,
 				  "the %s is a file that the kernel makes up, as in /proc: fmoved "
 				  "does not %s it for you; use %s",
@@ -447,7 +425,7 @@ static int journal_look(int fd, int journal, uint64_t *size, struct fm_err *err)
 	if (ret < 0)
 		return fm_err_sys(err, ret, "look at the journal");
 	if (!S_ISREG(st.st_mode) || (flags & O_PATH) || (flags & O_ACCMODE) != O_RDWR ||
-	    (flags & O_APPEND) || is_of_kernel(journal))
+	    (flags & O_APPEND) || fm_is_of_kernel(journal))
 		return fm_err_set(err, -EINVAL,
 				  "the journal is no regular file that was opened for reading and "
 				  "writing anywhere in it");

@@ -31,6 +31,7 @@
 #include "mover/base/holder.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
+#include "mover/base/of_kernel.h"
 #include "mover/base/worker.h"
 #include "mover/tree/channel.h"
 #include "mover/tree/channel_io.h"
@@ -381,6 +382,15 @@ static int remote_begin(struct fm_tree *t, const struct fm_tree_begin *how, stru
 
 /* ---- source ---- */
 
+/* A real client passes one of a tree in /sys at most. */
+static int refuse_of_kernel(struct remote *r, struct fm_err *err)
+{
+	return broke(r, -EINVAL,
+		     "a file that the kernel makes up, as in /proc or /sys: fmoved neither reads "
+		     "nor writes it for its client",
+		     err);
+}
+
 static bool is_readable_file(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -432,10 +442,13 @@ static int take_larges(struct remote *r, struct fm_channel_answer *a, struct fm_
 
 	if (fds->count != a->larges_count)
 		return broke_nonsense(r, "not as many descriptors as files", err);
-	for (unsigned i = 0; i < a->larges_count; i++)
+	for (unsigned i = 0; i < a->larges_count; i++) {
 		if (!is_readable_file(fds->at[i]))
 			return broke_nonsense(r, "a descriptor that is no file open for reading",
 					      err);
+		if (fm_is_of_kernel(fds->at[i]))
+			return refuse_of_kernel(r, err);
+	}
 	for (unsigned i = a->larges_count; i > 0; i--) {
 		fm_channel_get_large(&a->larges_at, &large);
 		large.fd = fds->at[a->larges_count - i];
@@ -670,6 +683,8 @@ static int create_with(struct remote *r, struct line *l, struct fm_channel_ask *
 	ret = error_of(&answer, err);
 	if (ret == 0 && (fds.count != 1 || !is_writable_file(fds.at[0])))
 		ret = broke_nonsense(r, "no file open for reading and writing", err);
+	else if (ret == 0 && fm_is_of_kernel(fds.at[0]))
+		ret = refuse_of_kernel(r, err);
 	else if (ret == 0 && !is_have_of(&answer.have.ranges, ask->large.size))
 		ret = broke_nonsense(r, "parts of a file where it has none", err);
 	if (ret < 0) {

@@ -532,6 +532,13 @@ static void lie_large_pipe(const struct fm_channel_ask *ask, struct fm_channel_a
 	fds->at[fds->count++] = pair[0];
 }
 
+static void lie_large_of_kernel(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
+				struct fm_channel_fds *fds)
+{
+	lie_large(ask, a, fds);
+	fds->at[fds->count++] = open("/proc/self/maps", O_RDONLY);
+}
+
 static void lie_large_path(const struct fm_channel_ask *ask, struct fm_channel_answer *a,
 			   struct fm_channel_fds *fds)
 {
@@ -586,6 +593,7 @@ static void test_lies_of_a_source(void)
 		{ lie_descriptor, NULL, -EPROTO },
 		{ lie_large, NULL, -EPROTO },
 		{ lie_large_pipe, NULL, -EPROTO },
+		{ lie_large_of_kernel, NULL, -EINVAL },
 		{ lie_large_path, NULL, -EPROTO },
 		{ lie_size, NULL, -EPROTO },
 		{ lie_nothing, spoil_version, -EPROTONOSUPPORT },
@@ -646,17 +654,21 @@ static void lie_have(const struct fm_channel_ask *ask, struct fm_channel_answer 
 						       : ask->large.mode == 2 ? 20000
 									      : 4096};
 	a->have.count = 1;
-	fds->at[fds->count++] =
-		ask->large.mode == 3 ? open("/proc/self/exe", O_RDONLY) : mkstemp(path);
-	if (ask->large.mode != 3)
-		unlink(path);
+	if (ask->large.mode == 3 || ask->large.mode == 4) {
+		fds->at[fds->count++] = ask->large.mode == 3
+						? open("/proc/self/exe", O_RDONLY)
+						: open("/proc/self/oom_score_adj", O_RDWR);
+		return;
+	}
+	fds->at[fds->count++] = mkstemp(path);
+	unlink(path);
 }
 
 static void test_lies_about_what_is_there(void)
 {
 	unsigned fds = open_fds();
 
-	for (unsigned mode = 0; mode < 4; mode++) {	/* which of them */
+	for (unsigned mode = 0; mode < 5; mode++) {	/* which of them */
 		struct fm_tree_large how = { .path = "x", .size = 10000, .mode = mode };
 		struct liar liar = { .lie = lie_have };
 		struct fm_have have = { .crc = 0 };
@@ -665,7 +677,9 @@ static void test_lies_about_what_is_there(void)
 
 		liar_begin(&liar, false);
 		CU_ASSERT_EQUAL(liar.remote->ops->create_large(liar.remote, &how, &fd, &have, &err),
-				mode == 0 ? 0 : -EPROTO);
+				mode == 0   ? 0
+				: mode == 4 ? -EINVAL
+					    : -EPROTO);
 		CU_ASSERT_EQUAL(fm_ranges_bytes(&have.ranges), mode == 0 ? 4096 : 0);
 		if (fd >= 0)
 			close(fd);
