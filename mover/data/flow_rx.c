@@ -318,10 +318,16 @@ static bool is_free_slot(const struct fm_flow *f, const struct fm_data_msg *m)
 	       m->slot < f->rx_slots && !f->rx[m->slot].x && m->length <= f->lane->chunk_bytes;
 }
 
+/*
+ * A chunk brings all of its bytes: what others left in its slot is looked at for nobody, who could
+ * learn from the answers what it is.
+ */
 bool fm_flow_rx_may_write(const struct fm_flow *f, const struct fm_data_msg *m, uint64_t remote,
 			  uint32_t len)
 {
-	return m->type == FM_DATA_CHUNK && is_free_slot(f, m) && len == m->length &&
+	if (m->type != FM_DATA_CHUNK)
+		return len == 0;
+	return is_free_slot(f, m) && len == m->length &&
 	       remote == f->rx_lease.region.remote + (uint64_t)m->slot * f->lane->chunk_bytes;
 }
 

@@ -45,7 +45,7 @@
  * the lower 40, so a peer never names an address; rkey is new for each lending. A header that does
  * not point into memory lent for receiving to this very connection breaks it, before a byte of the
  * payload is read. So does one that points to a slot in use: whose bytes came and are not dealt
- * with yet (fm_conn_events.may_write).
+ * with yet; and a message that is to bring bytes and brings none (fm_conn_events.may_write).
  *
  * Set-up is on the control loop; an attached connection is on its lane's loop only. Of a plain
  * connection only the token is checked, which travels in clear, as the payload does. Who can change

@@ -355,6 +355,17 @@ static void in_begin(struct tcp_conn *c, uint32_t len)
 		c->payload_at = at;
 }
 
+static void in_refuse(struct tcp_conn *c, uint32_t len, uint64_t remote)
+{
+	if (len == 0)
+		conn_fail(c, -EPROTO, "the peer sent a chunk without its bytes");
+	else
+		conn_fail(c, -EPROTO,
+			  "the peer wrote to a slot that is in use, or is not the one of its "
+			  "message (%u bytes at offset %llu)",
+			  len, (unsigned long long)(remote & OFFSET_MASK));
+}
+
 static bool in_head(struct tcp_conn *c, const uint8_t *head)
 {
 	struct fm_reader r = { .at = head, .end = head + HEAD_LEN };
@@ -378,11 +389,8 @@ static bool in_head(struct tcp_conn *c, const uint8_t *head)
 			  (unsigned long long)(remote & OFFSET_MASK));
 		return false;
 	}
-	if (len > 0 && c->events->may_write && !c->events->may_write(c->ctx, c->msg, remote, len)) {
-		conn_fail(c, -EPROTO,
-			  "the peer wrote to a slot that is in use, or is not the one of its "
-			  "message (%u bytes at offset %llu)",
-			  len, (unsigned long long)(remote & OFFSET_MASK));
+	if (c->events->may_write && !c->events->may_write(c->ctx, c->msg, remote, len)) {
+		in_refuse(c, len, remote);
 		return false;
 	}
 	in_begin(c, len);

@@ -125,10 +125,10 @@ struct fm_conn_events {
 	 * connection is gone. */
 	void (*closed)(void *ctx);
 	/*
-	 * TCP: a frame with a payload begins: whether len bytes may go to that place of the memory
-	 * lent (as `remote` of struct fm_send), with this message behind them. Asked before the
-	 * first of them is read; no: the connection breaks. What is written over RDMA nobody can be
-	 * asked of. NULL: any place will do.
+	 * TCP: a frame begins: whether len bytes may go to that place of the memory lent (as
+	 * `remote` of struct fm_send), with this message behind them; len 0, remote 0: whether the
+	 * message may come without any. Asked before the first of them is read; no: the connection
+	 * breaks. What is written over RDMA nobody can be asked of. NULL: any place will do.
 	 */
 	bool (*may_write)(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint64_t remote,
 			  uint32_t len);

@@ -392,6 +392,13 @@ static uint8_t *place(struct sim_conn *to, const struct xmit *x, bool *is_flippe
 	return at;
 }
 
+/* TCP asks of a message without a payload, too. */
+static bool may_come(struct sim_conn *to, const struct xmit *x)
+{
+	return x->len > 0 || !to->loop || to->info.kind != FM_KIND_TCP || !to->events->may_write ||
+	       to->events->may_write(to->ctx, x->msg, 0, 0);
+}
+
 /* A byte near the start of each block, where what a pack says is; which one follows from how many
  * there were. */
 static void rewrite(struct sim_conn *c, const struct fm_region *region)
@@ -449,10 +456,10 @@ static void arrive(void *ctx)
 		return;
 	if (x->len > 0)
 		lent = place(to, x, &is_flipped);
-	if (x->len > 0 && !lent) {
+	if ((x->len > 0 && !lent) || !may_come(to, x)) {
 		world_of(from)->overruns++;
-		sim_trace(s, "%s wrote to memory that %s does not lend", from->net->node->name,
-			  to->net->node->name);
+		sim_trace(s, "%s wrote to memory that %s does not lend, or nothing where it should",
+			  from->net->node->name, to->net->node->name);
 		cut(from, "remote access error", sim_opts(s)->net_ns);
 		return;
 	}

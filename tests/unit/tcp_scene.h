@@ -177,7 +177,7 @@ struct end {
 	struct fm_err err;
 	unsigned close_after_messages, close_after_sends;	/* 0: never */
 	bool closes_when_failed;
-	unsigned asked;			/* whether a payload may come */
+	unsigned asked;			/* whether a message may come, with its payload */
 	bool refuses, is_bad_ask;
 	uint8_t *place;			/* where payloads come of at most so many bytes */
 	size_t place_len;
@@ -250,9 +250,11 @@ static inline bool on_may_write(void *ctx, const uint8_t msg[MSG], uint64_t remo
 {
 	struct end *e = ctx;
 
+	uint64_t end = e->region.remote + e->region.len;
+
 	e->asked++;
-	e->is_bad_ask |= remote < e->region.remote ||
-			 remote + len > e->region.remote + e->region.len || msg[MSG - 1] != 0xee;
+	e->is_bad_ask |= msg[MSG - 1] != 0xee || (len == 0 && remote != 0) ||
+			 (len > 0 && (remote < e->region.remote || remote + len > end));
 	return !e->refuses;
 }
 

@@ -439,17 +439,36 @@ static void test_slot_in_use(void)
 	raw_send(fd, frame, sizeof(frame));
 	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.to.messages == 1));
 	CU_ASSERT_EQUAL(p.to.asked, 1);
-	p.to.refuses = true;
 	head_make(head, 0, 0, 0);
-	raw_send(fd, head, sizeof(head));	/* without payload: not asked */
+	raw_send(fd, head, sizeof(head));
 	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.to.messages == 2));
+	CU_ASSERT_EQUAL(p.to.asked, 2);
+	p.to.refuses = true;
 	raw_send(fd, frame, 80);
 	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.to.failed == 1));
-	CU_ASSERT_EQUAL(p.to.asked, 2);
+	CU_ASSERT_EQUAL(p.to.asked, 3);
 	CU_ASSERT_FALSE(p.to.is_bad_ask);
 	CU_ASSERT_EQUAL(p.to.err.code, -EPROTO);
 	ASSERT_SAYS(p.to.err, "a slot that is in use");
 	CU_ASSERT_EQUAL(p.to.messages, 2);
+	close(fd);
+	pair_free(&p);
+}
+
+/* Else its receiver would look at what somebody else left in the slot. */
+static void test_chunk_without_bytes(void)
+{
+	uint8_t head[80];
+	struct pair p;
+	int fd = raw_dial(&p, PAGE);
+
+	p.to.refuses = true;
+	head_make(head, 0, 0, 0);
+	raw_send(fd, head, sizeof(head));
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.to.failed == 1));
+	CU_ASSERT_TRUE(p.to.asked == 1 && p.to.messages == 0);
+	CU_ASSERT_EQUAL(p.to.err.code, -EPROTO);
+	ASSERT_SAYS(p.to.err, "a chunk without its bytes");
 	close(fd);
 	pair_free(&p);
 }
@@ -1115,6 +1134,8 @@ static const struct fm_test tests[] = {
 	{"the bytes on the wire are those of tcp.h", test_golden_bytes},
 	{"a payload outside the lent memory breaks the connection", test_outside_the_region},
 	{"a payload for a slot in use breaks the connection before it is read", test_slot_in_use},
+	{"a message that may not come without a payload breaks the connection",
+	 test_chunk_without_bytes},
 	{"memory that was not lent for receiving is safe", test_nothing_lent},
 	{"a header that makes no sense breaks the connection", test_empty_payload_elsewhere},
 	{"frames cut into any pieces are the same frames", test_dribble},
