@@ -79,6 +79,9 @@ int fm_flow_lease(struct fm_flow *f, struct fm_lease *lease, bool is_rx)
 		fm_lane_wake_at(f->lane, fm_loop_now(f->lane->io.loop) + FM_FLOW_RETRY_NS);
 		return slab;
 	}
+	/* TCP lets in no chunk but with its bytes (fm_flow_rx_may_write()). */
+	if (is_rx && f->kind != FM_KIND_TCP)
+		fm_link_clear_slab(f->link, slab);
 	ret = f->conn->ops->lend(f->conn, fm_slabs_at(f->link->slabs, slab),
 				 fm_slabs_bytes(f->link->slabs), is_rx, &lease->region, &err);
 	if (ret < 0) {
@@ -128,7 +131,9 @@ static bool conn_may_write(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint64
 {
 	struct fm_data_msg m;
 
-	return fm_data_decode(msg, &m) == 0 && fm_flow_rx_may_write(ctx, &m, remote, len);
+	if (fm_data_decode(msg, &m) < 0)
+		return len == 0;	/* conn_message() says what is wrong with it */
+	return fm_flow_rx_may_write(ctx, &m, remote, len);
 }
 
 static void *conn_place(void *ctx, const uint8_t msg[FM_DATA_MSG_LEN], uint32_t len)

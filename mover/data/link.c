@@ -382,6 +382,11 @@ void fm_link_put_slab(struct fm_link *l, enum fm_slab_use use, int slab, bool is
 	fm_slabs_put(l->slabs, use, &l->slab_use[use], slab, is_giving);
 }
 
+void fm_link_clear_slab(struct fm_link *l, int slab)
+{
+	fm_slabs_clear(l->slabs, &l->slab_use[FM_SLAB_RX], slab);
+}
+
 bool fm_link_should_give(struct fm_link *l, enum fm_slab_use use, bool *is_giving, uint64_t used_ns,
 			 uint64_t now_ns)
 {

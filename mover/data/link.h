@@ -122,6 +122,8 @@ bool fm_link_is_turn_rx(struct fm_link *link, const struct fm_list *conn, uint64
 /* Lane. A slab for a connection of this link, or -EAGAIN. is_giving: see fm_slabs_put(). */
 int fm_link_take_slab(struct fm_link *link, enum fm_slab_use use, uint64_t now_ns);
 void fm_link_put_slab(struct fm_link *link, enum fm_slab_use use, int slab, bool is_giving);
+/* What it took to receive: zeros, but for what came for this link. */
+void fm_link_clear_slab(struct fm_link *link, int slab);
 
 /*
  * Lane. Whether a connection that last used its slab at used_ns should give it back: long idle, or

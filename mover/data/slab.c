@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -13,6 +14,8 @@
 
 /* Slabs that were asked for longer ago stand still, perhaps for ever. */
 #define COMING_NS (200 * FM_NS_PER_MS)
+/* So many free ones, those that were given back last, are looked at for one that its user had. */
+#define LOOK_BACK 64u
 
 struct fm_slabs {
 	pthread_mutex_t lock;
@@ -24,6 +27,8 @@ struct fm_slabs {
 	unsigned used_max[2];
 	unsigned users[2];		/* who have or want one */
 	struct fm_list wanting[2];	/* fm_slab_user.want_at */
+	uint64_t users_ever;		/* fm_slab_user.id */
+	uint64_t *had_by;		/* by slab: who gave it back last; 0: nobody has */
 	/* the last one given back is taken first: it is warm in the caches */
 	int free_list[];
 };
@@ -39,8 +44,12 @@ int fm_slabs_new(void *memory, size_t len, uint32_t slab_bytes, struct fm_slabs 
 				  "an arena of %zu bytes does not hold two slabs of %u", len,
 				  slab_bytes);
 	s = FM_FAULT("slab.new") ? NULL : calloc(1, sizeof(*s) + count * sizeof(s->free_list[0]));
-	if (!s)
+	if (s)
+		s->had_by = calloc(count, sizeof(s->had_by[0]));
+	if (!s || !s->had_by) {
+		free(s);
 		return fm_err_sys(err, -ENOMEM, "allocate the list of slabs");
+	}
 	pthread_mutex_init(&s->lock, NULL);
 	s->memory = memory;
 	s->bytes = slab_bytes;
@@ -62,6 +71,7 @@ void fm_slabs_free(struct fm_slabs *s)
 	assert(s->free_count == s->count);
 	assert(s->users[FM_SLAB_TX] == 0 && s->users[FM_SLAB_RX] == 0);
 	pthread_mutex_destroy(&s->lock);
+	free(s->had_by);
 	free(s);
 }
 
@@ -124,6 +134,21 @@ static bool is_short(const struct fm_slabs *s, enum fm_slab_use use, const struc
 	return false;
 }
 
+/* Of the free ones: one that u had last, which needs not be cleared; else the last given back. */
+static int pop_free(struct fm_slabs *s, const struct fm_slab_user *u)
+{
+	unsigned top = --s->free_count, at = top;
+	int slab;
+
+	while (at > 0 && top - at < LOOK_BACK && s->had_by[s->free_list[at]] != u->id)
+		at--;
+	if (s->had_by[s->free_list[at]] != u->id)
+		at = top;
+	slab = s->free_list[at];
+	memmove(&s->free_list[at], &s->free_list[at + 1], (top - at) * sizeof(s->free_list[0]));
+	return slab;
+}
+
 /*
  * Takes a slab. A session that already has its share leaves free slabs to those that have less.
  * Otherwise it could take back a slab that it just gave up for another.
@@ -135,7 +160,9 @@ int fm_slabs_take(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user 
 	pthread_mutex_lock(&s->lock);
 	if (s->used[use] < s->used_max[use] && (u->held < share(s, use) || !is_short(s, use, u))) {
 		assert(s->free_count > 0);
-		slab = s->free_list[--s->free_count];
+		if (!u->id)
+			u->id = ++s->users_ever;
+		slab = pop_free(s, u);
 		s->used[use]++;
 		set_held(s, use, u, u->held + 1);
 	}
@@ -200,10 +227,18 @@ void fm_slabs_put(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user 
 	assert(s->free_count < s->count && s->used[use] > 0 && u->held > 0 &&
 	       u->giving >= is_giving);
 	s->free_list[s->free_count++] = slab;
+	s->had_by[slab] = u->id;
 	s->used[use]--;
 	u->giving -= is_giving;
 	set_held(s, use, u, u->held - 1);
 	pthread_mutex_unlock(&s->lock);
+}
+
+void fm_slabs_clear(struct fm_slabs *s, const struct fm_slab_user *u, int slab)
+{
+	assert(slab >= 0 && (unsigned)slab < s->count && u->id);
+	if (s->had_by[slab] && s->had_by[slab] != u->id)
+		memset(fm_slabs_at(s, slab), 0, s->bytes);
 }
 
 void *fm_slabs_at(const struct fm_slabs *s, int slab)

@@ -6,6 +6,9 @@
  * wait for the other's memory. Of the slabs of a use each session that has or wants one has an
  * equal share. It may have more as long as nobody wants for his; then it gives back what is above
  * its share. Any thread.
+ *
+ * A slab keeps the bytes of whoever had it last. Who lends it to a peer of which nobody can tell
+ * how much it writes there (RDMA) clears it first, else the peer's chunks could be those bytes.
  */
 #ifndef FM_SLAB_H
 #define FM_SLAB_H
@@ -26,6 +29,7 @@ enum fm_slab_use { FM_SLAB_TX, FM_SLAB_RX };
  * the pool writes to it.
  */
 struct fm_slab_user {
+	uint64_t id;	/* from its first slab on, nobody else's ever; 0: none yet */
 	unsigned held;
 	unsigned giving;		/* of these, on their way back ... */
 	uint64_t asked_ns;		/* ... since the last of them was asked for */
@@ -33,7 +37,8 @@ struct fm_slab_user {
 	struct fm_list want_at;		/* then */
 };
 
-/* memory must outlive it. -EINVAL if there is not room for two slabs. */
+/* memory must outlive it, and holds zeros, or nothing secret. -EINVAL if there is not room for two
+ * slabs. */
 int fm_slabs_new(void *memory, size_t len, uint32_t slab_bytes, struct fm_slabs **out,
 		 struct fm_err *err);
 
@@ -42,9 +47,13 @@ void fm_slabs_free(struct fm_slabs *slabs);
 
 void fm_slab_user_init(struct fm_slab_user *u);
 
-/* A slab's number, or -EAGAIN: none is free for that use, or what is free is for somebody with less
- * than his share. */
+/* A slab's number, one that it had last if there is such a one, or -EAGAIN: none is free for that
+ * use, or what is free is for somebody with less than his share. */
 int fm_slabs_take(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_slab_user *u);
+
+/* Zeroes a slab that u took, if somebody else had it last, or the same session for the other
+ * use. */
+void fm_slabs_clear(struct fm_slabs *slabs, const struct fm_slab_user *u, int slab);
 
 /* is_giving: as fm_slabs_ask_back() left it for that slab. */
 void fm_slabs_put(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_slab_user *u, int slab,

@@ -534,6 +534,86 @@ static void test_pack_is_checked_by_its_writer(void)
 	end();
 }
 
+static bool may_come(const struct fm_data_msg *m, uint64_t remote, uint32_t len)
+{
+	uint8_t msg[FM_DATA_MSG_SIZE];
+
+	CU_ASSERT_EQUAL_FATAL(fm_data_encode(m, msg), 0);
+	return events->may_write(events_ctx, msg, remote, len);
+}
+
+static void sink_end(struct fm_xfer *of_sink)
+{
+	break_conn();
+	end_read(&w.disk);
+	end_read(&w.disk);
+	spin();
+	fm_link_remove(w.link, of_sink);
+	spin();
+	fm_xfer_free(of_sink);
+	end();
+}
+
+/* Goal: over TCP, where that is known, a chunk brings its bytes: else its answer would tell the
+ * peer what somebody else left in the slot. */
+static void test_chunk_brings_its_bytes(void)
+{
+	static const uint8_t nothing[FM_DATA_MSG_SIZE];
+	struct fm_data_msg chunk = {.type = FM_DATA_CHUNK, .xfer = 3, .length = 8};
+	struct fm_data_msg ack = {.type = FM_DATA_ACK, .generation = 1};
+	struct fm_xfer *of_sink;
+	struct file to = { 0 };
+
+	begin();
+	of_sink = sink(&to, 3, NULL);
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
+	chunk.generation = sent.generation;
+	CU_ASSERT_TRUE(may_come(&chunk, 0, 8));
+	CU_ASSERT_FALSE(may_come(&chunk, 0, 7));
+	CU_ASSERT_FALSE(may_come(&chunk, 0, 0));
+	CU_ASSERT_TRUE(may_come(&ack, 0, 0));
+	CU_ASSERT_FALSE(may_come(&ack, 0, 8));
+	/* what is no message at all is heard, and ends the connection by that */
+	CU_ASSERT_TRUE(events->may_write(events_ctx, nothing, 0, 0));
+	CU_ASSERT_FALSE(events->may_write(events_ctx, nothing, 0, 8));
+	sink_end(of_sink);
+}
+
+/* Another session leaves something in the slab that is taken next. */
+static void leave_in_slab(void)
+{
+	struct fm_slab_user other;
+	int slab;
+
+	fm_slab_user_init(&other);
+	slab = fm_slabs_take(w.slabs, FM_SLAB_RX, &other);
+	CU_ASSERT_TRUE_FATAL(slab >= 0);
+	memset(fm_slabs_at(w.slabs, slab), 's', SLAB);
+	fm_slabs_put(w.slabs, FM_SLAB_RX, &other, slab, false);
+}
+
+/*
+ * Goal: over RDMA nobody can tell what came with a chunk, so what another session left in a slab is
+ * gone when it is lent: a chunk of it that brings nothing is zeros.
+ */
+static void test_lent_slab_is_cleared(void)
+{
+	static const char zeros[SLAB];
+	struct fm_xfer *of_sink;
+	struct file to = { 0 };
+
+	begin();
+	of_sink = sink(&to, 3, NULL);
+	leave_in_slab();
+	w.flow->kind = FM_KIND_RDMA;
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
+	CU_ASSERT_EQUAL(memcmp(w.flow->rx_lease.region.memory, zeros, SLAB), 0);
+	w.flow->kind = FM_KIND_TCP;
+	sink_end(of_sink);
+}
+
 /* ---- what is in memory ---- */
 
 static struct file lying;		/* a file whose bytes lie in memory */
@@ -891,6 +971,9 @@ static const struct fm_test tests[] = {
 	 test_slots_kept},
 	{"a pack is checked by who writes it, and comes again if it is damaged",
 	 test_pack_is_checked_by_its_writer},
+	{"a chunk without its bytes may not come over TCP", test_chunk_brings_its_bytes},
+	{"what another session left in a slab is gone when it is lent over RDMA",
+	 test_lent_slab_is_cleared},
 	{"what lies in memory is sent from there over TCP, and as it is when it is sent",
 	 test_memory_is_sent_from_where_it_lies},
 	{"what lies in memory goes through a slot over RDMA",

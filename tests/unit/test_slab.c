@@ -224,11 +224,83 @@ static void test_standing_still(void)
 	end(s, x, 2);
 }
 
+static bool is_zero(const char *at)
+{
+	return at[0] == 0 && memcmp(at, at + 1, SLAB - 1) == 0;
+}
+
+static void fill(struct fm_slabs *s, int slab)
+{
+	memset(fm_slabs_at(s, slab), 's', SLAB);
+}
+
+/*
+ * Goal: what another session, or the same one for sending, left in a slab is gone when it is
+ * cleared, and what the same session received there costs nothing: it is not touched.
+ */
+static void test_clear(void)
+{
+	struct fm_slab_user other;
+	struct fm_slabs *s;
+	int slab;
+
+	memset(memory, 0, sizeof(memory));
+	s = slabs_of(2);
+	fm_slab_user_init(&other);
+	slab = take(s, FM_SLAB_TX);
+	fill(s, slab);
+	put(s, FM_SLAB_TX, slab);
+	CU_ASSERT_EQUAL_FATAL(fm_slabs_take(s, FM_SLAB_RX, &other), slab);
+	fm_slabs_clear(s, &other, slab);
+	CU_ASSERT_TRUE(is_zero(fm_slabs_at(s, slab)));
+	fill(s, slab);
+	fm_slabs_put(s, FM_SLAB_RX, &other, slab, false);
+	CU_ASSERT_EQUAL_FATAL(fm_slabs_take(s, FM_SLAB_RX, &other), slab);
+	fm_slabs_clear(s, &other, slab);
+	CU_ASSERT_FALSE(is_zero(fm_slabs_at(s, slab)));
+	fm_slabs_put(s, FM_SLAB_RX, &other, slab, false);
+	CU_ASSERT_EQUAL_FATAL(take(s, FM_SLAB_RX), slab);
+	fm_slabs_clear(s, &some[FM_SLAB_RX], slab);
+	CU_ASSERT_TRUE(is_zero(fm_slabs_at(s, slab)));
+	put(s, FM_SLAB_RX, slab);
+	fm_slabs_free(s);
+}
+
+/* Goal: a session gets the slabs again that it had, whoever gave one back after it. */
+static void test_own_again(void)
+{
+	struct fm_slab_user other;
+	struct fm_slabs *s = slabs_of(12);
+	int own[3], others[3];
+
+	fm_slab_user_init(&other);
+	for (int i = 0; i < 3; i++) {
+		own[i] = take(s, FM_SLAB_RX);
+		others[i] = fm_slabs_take(s, FM_SLAB_RX, &other);
+	}
+	for (int i = 0; i < 3; i++) {
+		put(s, FM_SLAB_RX, own[i]);
+		fm_slabs_put(s, FM_SLAB_RX, &other, others[i], false);
+	}
+	for (int i = 3; i-- > 0;)
+		CU_ASSERT_EQUAL(take(s, FM_SLAB_RX), own[i]);
+	for (int i = 3; i-- > 0;)
+		CU_ASSERT_EQUAL(fm_slabs_take(s, FM_SLAB_RX, &other), others[i]);
+	for (int i = 0; i < 3; i++) {
+		put(s, FM_SLAB_RX, own[i]);
+		fm_slabs_put(s, FM_SLAB_RX, &other, others[i], false);
+	}
+	fm_slabs_free(s);
+}
+
 static const struct fm_test tests[] = {
 	{"an arena that does not hold two slabs is refused with the numbers", test_too_small},
 	{"sending and receiving each get at most their half, and get it whatever the other does",
 	 test_halves},
 	{"two leases never overlap, and the last slab given back is taken first", test_disjoint},
+	{"what others left in a slab is cleared, and not what its session received there",
+	 test_clear},
+	{"a session gets the slabs again that it had", test_own_again},
 	{"sessions come to have equal shares, whoever came first", test_shares},
 	{"no more is asked back than is above the share, and only while somebody wants for his",
 	 test_asks_no_more},
