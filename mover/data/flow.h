@@ -7,13 +7,14 @@
  * write to a granted slot with the CHUNK message behind it, ACK. Receiving: WANT came and a sink
  * exists -> lease a slab, lend it to the connection, GRANT -> per CHUNK: check the CRC, write, ACK.
  *
- * Failure modes: a damaged chunk is ACKed as CORRUPT and read and sent again; a chunk for a
- * transfer that is gone is ACKed as DROPPED; a message that breaks the rules, or a broken
- * connection, closes the flow: nothing is sent any more, and the connection's end is awaited (no
- * peer can write to the slabs then). Chunks that were not acknowledged go back to their transfer
- * then, each as soon as nothing is read into its slot, and the control thread hears `down`: the
- * connection is made again, and others carry the chunks. I/O may take as long as a disk hangs; when
- * all of it has ended, the slabs go back to the pool, and the control thread hears `gone`.
+ * Failure modes: a damaged chunk is ACKed as CORRUPT and read and sent again (of a file that may
+ * stand still: sent again with the CRC that it had, without a read); a chunk for a transfer that is
+ * gone is ACKed as DROPPED; a message that breaks the rules, or a broken connection, closes the
+ * flow: nothing is sent any more, and the connection's end is awaited (no peer can write to the
+ * slabs then). Chunks that were not acknowledged go back to their transfer then, each as soon as
+ * nothing is read into its slot, and the control thread hears `down`: the connection is made again,
+ * and others carry the chunks. I/O may take as long as a disk hangs; when all of it has ended, the
+ * slabs go back to the pool, and the control thread hears `gone`.
  *
  * Made and freed by the control thread; everything else happens on the lane.
  */

@@ -174,18 +174,22 @@ static void tx_send(struct fm_tx *t)
 	f->conn->ops->send(f->conn, &t->send);
 }
 
-/* Its bytes are in our slot, or where they are sent from. */
-static void tx_filled(struct fm_tx *t)
+/* Its bytes are in our slot, or where they are sent from, and their CRC is known. */
+static void tx_ready(struct fm_tx *t)
 {
-	struct fm_flow *f = t->flow;
-
-	if (!f->lane->is_unchecked)
-		t->chunk.crc = fm_crc32c(0, payload(t), t->chunk.len);
-	if (f->grant.generation != 0)
+	if (t->flow->grant.generation != 0)
 		tx_send(t);
 	else
 		set_step(t, FM_TX_HELD);
-	fm_flow_wake(f);
+	fm_flow_wake(t->flow);
+}
+
+static void tx_filled(struct fm_tx *t)
+{
+	if (!t->flow->lane->is_unchecked)
+		t->chunk.crc = fm_crc32c(0, payload(t), t->chunk.len);
+	t->chunk.has_crc = true;
+	tx_ready(t);
 }
 
 /* Copies a chunk that was read beforehand, of a source that may block, into our slot. */
@@ -194,7 +198,23 @@ static void tx_copy(struct fm_tx *t)
 	memcpy(slot_memory(t->flow, t->slot), fm_beside_at(t->x, t->chunk.place), t->chunk.len);
 	fm_link_copied(t->x, t->chunk.place);
 	t->word = FM_TX_UNSENT;
-	tx_filled(t);
+	if (t->chunk.has_crc)
+		tx_ready(t);
+	else
+		tx_filled(t);
+}
+
+/*
+ * The same chunk once more, out of our slot, with the CRC that it had: if our memory changed the
+ * bytes, they are refused again, and the transfer fails. A new CRC would make them good. Those of a
+ * stream are still where they were read.
+ */
+static void tx_repeat(struct fm_tx *t)
+{
+	if (t->x->layout->is_in_order)
+		memcpy(slot_memory(t->flow, t->slot), fm_beside_at(t->x, t->chunk.place),
+		       t->chunk.len);
+	tx_ready(t);
 }
 
 /* Sends a chunk from where it lies. */
@@ -212,7 +232,8 @@ static void tx_lose(struct fm_tx *t)
 {
 	assert(t->step != FM_TX_READING && t->step != FM_TX_SENDING);
 	if (t->word != FM_TX_ACKED) {
-		t->chunk.crc = 0;
+		if (!t->x->layout->is_in_order)
+			t->chunk.has_crc = false;	/* it is read again */
 		fm_link_lost(t->x, &t->chunk);
 	}
 	tx_free(t);
@@ -382,8 +403,10 @@ static void read_waiting(struct fm_flow *f)
 
 static void send_again(struct fm_tx *t)
 {
-	if (t->x->beside.count > 0 || t->chunk.is_direct)
+	if (t->chunk.is_direct)
 		tx_filled(t);
+	else if (t->x->beside.count > 0)
+		tx_repeat(t);
 	else
 		fm_list_append(&t->flow->tx_waiting, &t->wait_at);
 	fm_flow_wake(t->flow);

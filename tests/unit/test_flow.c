@@ -265,7 +265,7 @@ static void on_gone(struct fm_flow *flow)
 	fm_flow_free(flow);
 }
 
-static struct fm_xfer *source(struct file *f, uint64_t id, bool is_stream)
+static struct fm_xfer *source_that(struct file *f, uint64_t id, bool is_stream, bool may_stand)
 {
 	struct fm_xfer_opts o = {.id = id,
 				 .is_source = true,
@@ -279,11 +279,16 @@ static struct fm_xfer *source(struct file *f, uint64_t id, bool is_stream)
 	struct fm_xfer *x;
 
 	f->file = (struct fm_file){
-		.ops = &file_ops, .is_stream = is_stream, .may_stand = is_stream
+		.ops = &file_ops, .is_stream = is_stream, .may_stand = may_stand
 	};
 	CU_ASSERT_EQUAL_FATAL(fm_xfer_new(&o, &x, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_link_add(w.link, x), 0);
 	return x;
+}
+
+static struct fm_xfer *source(struct file *f, uint64_t id, bool is_stream)
+{
+	return source_that(f, id, is_stream, is_stream);
 }
 
 static struct fm_xfer *sink(struct file *f, uint64_t id, struct fm_tree *tree)
@@ -686,6 +691,97 @@ static void test_memory_is_sent_from_where_it_lies(void)
 	lying_end(x);
 }
 
+/* ---- what is sent again without a read ---- */
+
+static void answer(uint64_t xfer, unsigned slot, enum fm_ack_status status)
+{
+	sent = (struct fm_data_msg){ .type = 0 };
+	say(&(struct fm_data_msg){.type = FM_DATA_ACK,
+				  .status = (uint8_t)status,
+				  .slot = (uint16_t)slot,
+				  .generation = 1,
+				  .xfer = xfer});
+}
+
+static void damage(const void *at)
+{
+	((char *)(uintptr_t)at)[5]++;
+}
+
+static bool is_payload_as_said(void)
+{
+	return fm_crc32c(0, sent_payload, CHUNK) == sent.data_crc;
+}
+
+/*
+ * Goal: bytes that our own memory changed are not made good by a new CRC: a chunk that is sent
+ * again without a read has the one that it had, and the third time its transfer fails.
+ */
+static void test_keeps_its_crc(void)
+{
+	struct file served = { .count = 0 };
+	struct fm_xfer *x;
+	struct fm_err err;
+	uint32_t crc;
+
+	begin();
+	x = source_that(&served, 3, false, true);
+	fm_lane_wake(&w.lane);
+	spin();
+	while (served.count > 0)
+		end_read(&served);
+	fm_lane_wake(&w.lane);
+	spin();
+	CU_ASSERT_TRUE_FATAL(sent.type == FM_DATA_CHUNK && sent.xfer == 3 && sent.slot == 3);
+	CU_ASSERT_TRUE(is_payload_as_said());
+	crc = sent.data_crc;
+	damage(sent_payload);
+	answer(3, 3, FM_ACK_BUSY);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_TRUE(sent.type == FM_DATA_CHUNK && sent.data_crc == crc);
+	for (unsigned i = 1; i < FM_XFER_CORRUPT_MAX; i++) {
+		answer(3, 3, FM_ACK_CORRUPT);
+		CU_ASSERT_TRUE(sent.type == FM_DATA_CHUNK && sent.data_crc == crc);
+		CU_ASSERT_FALSE(is_payload_as_said());
+	}
+	answer(3, 3, FM_ACK_CORRUPT);
+	CU_ASSERT_EQUAL(fm_link_error(x, &err), -EBADMSG);
+	lying_end(x);
+}
+
+/*
+ * Goal: a stream's chunk is sent again as it was read, whatever became of the slot it was sent
+ * from; its CRC is that of what was read, also over another connection.
+ */
+static void test_stream_comes_as_it_was_read(void)
+{
+	const struct fm_claim ask = { .who = &w, .kind = FM_KIND_TCP, .now_ns = 1 };
+	struct fm_chunk c = { 0 };
+	uint64_t again;
+	uint32_t crc;
+
+	begin();
+	CU_ASSERT_TRUE_FATAL(sent.type == FM_DATA_CHUNK && sent.xfer == 1 && sent.slot == 0);
+	crc = sent.data_crc;
+	damage(sent_payload);
+	answer(1, 0, FM_ACK_CORRUPT);
+	CU_ASSERT_TRUE(sent.type == FM_DATA_CHUNK && sent.data_crc == crc);
+	CU_ASSERT_TRUE(is_payload_as_said());
+	damage(fm_beside_at(w.of_pipe, 0));
+	answer(1, 0, FM_ACK_CORRUPT);
+	CU_ASSERT_TRUE(sent.type == FM_DATA_CHUNK && sent.data_crc == crc);
+	CU_ASSERT_FALSE(is_payload_as_said());
+	break_conn();
+	CU_ASSERT_PTR_EQUAL_FATAL(fm_link_claim(w.link, &ask, &c, &again), w.of_pipe);
+	CU_ASSERT_TRUE(c.seq == 0 && c.has_crc && c.crc == crc);
+	fm_link_acked(w.of_pipe, &c, &info);
+	fm_xfer_unref(w.of_pipe);
+	end_read(&w.disk);
+	end_read(&w.disk);
+	spin();
+	end();
+}
+
 /* Goal: over RDMA, which sends from registered memory only, it goes through a slot like a file. */
 static void test_memory_goes_through_a_slot_over_rdma(void)
 {
@@ -976,6 +1072,8 @@ static const struct fm_test tests[] = {
 	 test_lent_slab_is_cleared},
 	{"what lies in memory is sent from there over TCP, and as it is when it is sent",
 	 test_memory_is_sent_from_where_it_lies},
+	{"what is sent again without a read has the CRC that it had", test_keeps_its_crc},
+	{"a stream is sent again as it was read", test_stream_comes_as_it_was_read},
 	{"what lies in memory goes through a slot over RDMA",
 	 test_memory_goes_through_a_slot_over_rdma},
 	{"a buffer is sent from where it lies over RDMA, once it is lent as a whole",
