@@ -60,6 +60,26 @@ def in_child(function):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+class Interrupt(BaseException):
+    """As of a preemption's signal."""
+
+
+def interrupted(case, call):
+    """What waits for long is ended by a signal's handler that raises in it."""
+
+    def raises(*_):
+        raise Interrupt
+
+    before = signal.signal(signal.SIGALRM, raises)
+    try:
+        with case.assertRaises(Interrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.3)  # once; where it comes does not matter to the test
+            call()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 class Case(unittest.TestCase):
     """Each test has a directory of n2's store, and one of its own."""
 

@@ -17,7 +17,8 @@ import torch
 
 import fmove
 import fmove.torch
-from nodes import HANG_S, Case, await_it, crash, descriptors, in_child, start_again
+from fmove.names import parse
+from nodes import HANG_S, Case, await_it, crash, descriptors, in_child, interrupted, start_again
 
 MIB = 1 << 18  # floats
 
@@ -220,6 +221,22 @@ class Save(Case):
             return True
         except fmove.FmoveError:
             return False
+
+    def test_an_interrupted_wait(self):
+        """The save goes on; the next one waits for it, and writes over nothing that is still sent."""
+        gate = Gate()
+        self.addCleanup(gate.close)
+        made = self.saver(connection=gate)
+        made.save({"t": torch.zeros(MIB)}, self.name("a"))
+        for call in (made.wait, lambda: made.save({"t": torch.ones(MIB)}, self.name("b"))):
+            interrupted(self, call)
+            self.assertFalse(made._save.is_over())
+        self.assertEqual(made._save.name.path, parse(self.name("a")).path)
+        gate.is_open.set()
+        made.save({"t": torch.ones(MIB)}, self.name("b"))
+        made.wait()
+        for name, value in (("a", 0), ("b", 1)):
+            self.assertEqual(self.load(name, {"t": torch.zeros(MIB)})["t"].unique().tolist(), [value])
 
     # ---- several ranks ----
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import io
-import threading
 import time
 from datetime import timedelta
 from typing import Any, Callable, Dict, Optional, Sequence
@@ -14,6 +13,7 @@ import torch
 import torch.distributed as dist
 
 from . import layout
+from .background import Background
 from .checkpoint import FmoveWriter
 from .connection import Connection, Named, connect
 from .errors import FAILED, FmoveError, error
@@ -82,18 +82,16 @@ class _Save:
         self.end = time.monotonic() + timeout
         self.rotated = Rotated()
         self._run = run
-        self._failure: Optional[BaseException] = None
-        self._thread = threading.Thread(target=self._work, name="fmove save")
-        self._thread.start()
+        self._work = Background(self._save, "fmove save")
 
-    def _work(self) -> None:
-        try:
-            self.rotated = self._run(self)
-        except BaseException as why:
-            self._failure = why  # for who asks next
+    def start(self) -> None:
+        self._work.start()
+
+    def _save(self) -> None:
+        self.rotated = self._run(self)
 
     def is_over(self) -> bool:
-        return not self._thread.is_alive()
+        return self._work.is_over()
 
     def is_late(self) -> bool:
         return time.monotonic() > self.end - SLACK_S
@@ -103,14 +101,14 @@ class _Save:
         return max(self.end - time.monotonic(), 1.0)
 
     def wait(self) -> None:
-        self._thread.join(max(0.0, self.end + GRACE_S - time.monotonic()))
+        self._work.wait(max(0.0, self.end + GRACE_S - time.monotonic()))
 
-    def check(self) -> None:
+    def check(self, is_over: bool) -> None:
         """Raises what ended it, or that it is late."""
-        if not self.is_over() and time.monotonic() > self.end:
+        if not is_over and time.monotonic() > self.end:
             raise error(errno.ETIMEDOUT, f"{self.name} is not saved yet, and late")
-        if self.is_over() and self._failure is not None:
-            raise self._failure
+        if is_over and self._work.failure is not None:
+            raise self._work.failure
 
 
 class Saver:
@@ -118,7 +116,8 @@ class Saver:
 
     save() copies the state to memory that is kept, and returns; a thread puts it, and all of it is
     seen at once, under its name. What ends a save is raised by the next call of save(), check() or
-    wait(), and nowhere else; then another may begin. One save is under way at most: the next waits
+    wait(), and nowhere else; then another may begin. A save goes on when a signal's handler raises
+    in one of them: the next call waits for it as this one did. One save is under way at most: the next waits
     for it, or with when_busy="drop" is left out by all ranks. timeout: seconds of a save; then it
     is late, and is discarded. A rank that does not come to a save is named. After that the ranks
     that did cannot meet any more: make another Saver.
@@ -174,7 +173,9 @@ class Saver:
         planner = self._planner()
         set_up(planner, _plain(state_dict), self._is_coordinator)
         snapshot = _Snapshot(planner, self._memory)
-        self._save = _Save(to, self._timeout, lambda save: self._run(save, snapshot, force))
+        save = _Save(to, self._timeout, lambda save: self._run(save, snapshot, force))
+        self._save = save  # before it runs: a signal may come while it begins
+        save.start()
         return True
 
     def _is_any_busy(self) -> bool:
@@ -190,9 +191,10 @@ class Saver:
         """Raises what ended the last save, once, or that it is late."""
         save = self._save
         if save is not None:
-            if save.is_over():
+            is_over = save.is_over()
+            if is_over:
                 self._save = None
-            save.check()
+            save.check(is_over)
 
     def wait(self) -> Rotated:
         """Until no save is under way. What keep_last removed, on the coordinator."""
