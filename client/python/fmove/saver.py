@@ -175,7 +175,12 @@ class Saver:
         snapshot = _Snapshot(planner, self._memory)
         save = _Save(to, self._timeout, lambda save: self._run(save, snapshot, force))
         self._save = save  # before it runs: a signal may come while it begins
-        save.start()
+        try:
+            save.start()
+        except BaseException:
+            if save.is_over():
+                self._save = None  # it never ran
+            raise
         return True
 
     def _is_any_busy(self) -> bool:
