@@ -143,7 +143,7 @@ class Connection:
         to = parse(name)
         check_latest(latest, keep_last)
         if latest is not None:
-            options = _on_disk(options, group)
+            options = on_disk(options, group)
         fields = _put_fields(force, group, options)
         if isinstance(source, (bytes, bytearray, memoryview)):
             result = self._put_bytes(memoryview(source).cast("B"), to, fields, timeout, progress)
@@ -521,7 +521,8 @@ def _ms(seconds: float) -> int:
     return max(1, int(seconds * 1000))
 
 
-def _on_disk(options: Options, group: Optional[str]) -> Options:
+def on_disk(options: Options, group: Optional[str]) -> Options:
+    """Those of a put that a link is led to."""
     if group:
         raise error(errno.EINVAL, "latest is for what is seen: a group's commit takes it", exit=2)
     if options.durability == "memory":

@@ -5,13 +5,13 @@ node, too, while training goes on."""
 from __future__ import annotations
 
 import os
-import threading
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from transformers import TrainerCallback  # type: ignore[import]
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR  # type: ignore[import]
 
-from .connection import Connection, Named, connect
+from .background import Background
+from .connection import Connection, Named, connect, on_disk
 from .group import check_latest
 from .names import Name, parse
 from .results import TIMEOUT_S, Options
@@ -19,12 +19,15 @@ from .results import TIMEOUT_S, Options
 
 class FmoveCallback(TrainerCallback):  # type: ignore[misc]
     """Puts OUTPUT/checkpoint-N to `path`/checkpoint-N, which is seen as a whole; the link `latest`
-    beside it leads to it then, and of what it led to the last keep_last stay. The Trainer's first
-    process does it, behind each save.
+    beside it leads to it then, and of what it led to the last keep_last stay. With latest what is
+    put is on disk before the link leads to it. The Trainer's first process does it, behind each
+    save.
 
     Before the Trainer saves again it waits for the put, so that save_total_limit removes nothing
-    that is still read. What ends a put is raised then, or when training ends. force: a checkpoint
-    that is there already is replaced. timeout: seconds of one put.
+    that is still read: with save_strategy="best" before each evaluation ends, and with
+    save_total_limit=1 and a best checkpoint, of which the end of training removes all others,
+    within the save. What ends a put is raised then, or when training ends. force: a checkpoint that
+    is there already is replaced. timeout: seconds of one put.
     """
 
     def __init__(
@@ -44,15 +47,19 @@ class FmoveCallback(TrainerCallback):  # type: ignore[misc]
         self._latest = latest
         self._keep_last = keep_last
         self._timeout = timeout
-        self._options = options
+        self._options = options if latest is None else on_disk(options, None)
         self._connection = connection
-        self._put: Optional[_Put] = None
+        self._put: Optional[Background] = None
 
     def wait(self) -> None:
-        """Until no put is under way; raises what ended it."""
-        put, self._put = self._put, None
+        """Until no put is under way; raises what ended it. It goes on when a signal's handler
+        raises here: the next call waits for it."""
+        put = self._put
         if put is not None:
             put.wait()
+            self._put = None
+            if put.failure is not None:
+                raise put.failure
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if control.should_save:
@@ -60,12 +67,23 @@ class FmoveCallback(TrainerCallback):  # type: ignore[misc]
 
     on_epoch_end = on_step_end
 
+    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Behind it the Trainer may find that this is the best so far, and save."""
+        if control.should_save or _word(getattr(args, "save_strategy", None)) == "best":
+            self.wait()
+
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.wait()
-        if state.is_world_process_zero:
-            directory = f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
-            source = os.path.join(args.output_dir, directory)
-            self._put = _Put(lambda: self._save(source, self._path.below(directory)))
+        if not state.is_world_process_zero:
+            return
+        directory = f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
+        source = os.path.join(args.output_dir, directory)
+        to = self._path.below(directory)
+        put = Background(lambda: self._save(source, to), "fmove put")
+        self._put = put  # before it runs: a signal may come while it begins
+        put.start()
+        if args.save_total_limit == 1 and state.best_model_checkpoint is not None:
+            self.wait()  # when training ends nobody is asked before this one is removed
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.wait()
@@ -79,22 +97,6 @@ class FmoveCallback(TrainerCallback):  # type: ignore[misc]
             fm.lead(to, self._latest, self._keep_last, later=True)
 
 
-class _Put:
-    """In a thread of its own."""
-
-    def __init__(self, run: Callable[[], None]) -> None:
-        self._failure: Optional[BaseException] = None
-        self._run = run
-        self._thread = threading.Thread(target=self._work, name="fmove put")
-        self._thread.start()
-
-    def _work(self) -> None:
-        try:
-            self._run()
-        except BaseException as why:
-            self._failure = why  # for who waits
-
-    def wait(self) -> None:
-        self._thread.join()
-        if self._failure is not None:
-            raise self._failure
+def _word(strategy: Any) -> str:
+    """Of an enumeration of the Trainer, or the word itself."""
+    return str(getattr(strategy, "value", strategy))

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+# Goal:   the callback for the Trainer waits wherever the Trainer may remove next what is still being put, and goes on waiting for
+#         what a signal interrupted it within; its link leads to what is on disk.
+# Method: the calls that the Trainer makes, in its order, without it; puts that end when they may. test_transformers.py has the real one.
+import sys
+import threading
+import types
+import unittest
+from unittest import mock
+
+import fmove
+from nodes import HANG_S, Case, interrupted
+
+
+def fake_transformers():
+    made = types.ModuleType("transformers")
+    made.TrainerCallback = object
+    utils = types.ModuleType("transformers.trainer_utils")
+    utils.PREFIX_CHECKPOINT_DIR = "checkpoint"
+    return {"transformers": made, "transformers.trainer_utils": utils}
+
+
+with mock.patch.dict(sys.modules, fake_transformers()):
+    from fmove.transformers import FmoveCallback
+
+
+class Puts:
+    """A connection of which each put ends when it may."""
+
+    def __init__(self):
+        self.may_end = threading.Event()
+        self.put, self.led, self.options = [], [], None
+
+    def put_tree(self, source, to, *, options, **_):
+        assert self.may_end.wait(HANG_S)
+        self.put.append(str(to))
+        self.options = options
+
+    def lead(self, to, *_, **__):
+        self.led.append(str(to))
+
+
+class Calls(Case):
+    def setUp(self):
+        super().setUp()
+        self.puts = Puts()
+        self.addCleanup(self.puts.may_end.set)
+        self.state = types.SimpleNamespace(is_world_process_zero=True, global_step=1, best_model_checkpoint=None)
+        self.args = types.SimpleNamespace(output_dir=self.here, save_total_limit=None, save_strategy="steps")
+        self.control = types.SimpleNamespace(should_save=False)
+
+    def made(self, **how):
+        return FmoveCallback(self.name("run"), connection=self.puts, **how)
+
+    def call(self, callback, event):
+        getattr(callback, event)(self.args, self.state, self.control)
+
+    def test_only_what_may_remove_it_waits(self):
+        callback = self.made()
+        self.call(callback, "on_save")
+        self.call(callback, "on_evaluate")
+        self.call(callback, "on_step_end")
+        self.assertEqual(self.puts.put, [])
+        self.control.should_save = True
+        for event in ("on_step_end", "on_epoch_end", "on_evaluate", "on_train_end"):
+            interrupted(self, lambda: self.call(callback, event))
+        self.assertEqual(self.puts.put, [])
+        self.puts.may_end.set()
+        self.call(callback, "on_step_end")
+        self.assertEqual(self.puts.put, [self.name("run/checkpoint-1")])
+
+    def test_the_best(self):
+        """Whether it is the best is found out behind the evaluation."""
+        strategy = types.SimpleNamespace(value="best")
+        for self.args.save_strategy in ("best", strategy):
+            self.puts.may_end.clear()
+            callback = self.made()
+            self.call(callback, "on_save")
+            interrupted(self, lambda: self.call(callback, "on_evaluate"))
+            self.puts.may_end.set()
+            self.call(callback, "on_evaluate")
+        self.assertEqual(len(self.puts.put), 2)
+
+    def test_all_but_the_best_go_when_training_ends(self):
+        self.args.save_total_limit, self.state.best_model_checkpoint = 1, "checkpoint-0"
+        callback = self.made()
+        interrupted(self, lambda: self.call(callback, "on_save"))
+        self.puts.may_end.set()
+        self.state.global_step = 2
+        self.call(callback, "on_save")
+        self.assertEqual(self.puts.put, [self.name(f"run/checkpoint-{step}") for step in (1, 2)])
+
+    def test_latest_leads_to_what_is_on_disk(self):
+        with self.assertRaises(fmove.FmoveError) as why:
+            self.made(latest="last", options=fmove.Options(durability="memory"))
+        self.assertEqual(why.exception.code, "EINVAL")
+        self.puts.may_end.set()
+        for latest, durability in (("last", "disk"), (None, None)):
+            callback = self.made(latest=latest)
+            self.call(callback, "on_save")
+            self.call(callback, "on_train_end")
+            self.assertEqual(self.puts.options.durability, durability)
+        self.assertEqual(self.puts.led, [self.name("run/checkpoint-1")])
+
+
+if __name__ == "__main__":
+    unittest.main()
