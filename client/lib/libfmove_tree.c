@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 
 #include "client/lib/fail.h"
 #include "client/lib/former.h"
+#include "client/lib/ops.h"
 #include "client/lib/sized.h"
 #include "client/lib/tries.h"
 #include "mover/base/exit_code.h"
@@ -250,10 +252,25 @@ static bool take_free(void *ctx, const struct fmove_space *s)
 	return false;
 }
 
-/* The sum of the files of a directory. */
-static uint64_t whole_of(int dir_fd, const struct fm_lib_tree *t)
+/* Whoever ends the call does not wait for all of a directory to be looked at. */
+static bool is_ended(void *ctx)
 {
-	return fm_measure(dir_fd, t->tree->excludes, fm_staging_is_ours, 0);
+	const struct fm_lib_tree *t = ctx;
+	struct pollfd fds[] = {{t->opts->cancel_fd > 0 ? t->opts->cancel_fd : -1, POLLIN, 0},
+			       {fm_op_cancel_fd(), POLLIN, 0}};
+
+	return poll(fds, 2, 0) > 0;
+}
+
+/* The sum of the files of a directory. Of a call that is ended it says nothing. */
+static uint64_t whole_of(int dir_fd, struct fm_lib_tree *t)
+{
+	const struct fm_measure_opts opts = {.excludes = t->tree->excludes,
+					     .skips = fm_staging_is_ours,
+					     .is_ended = is_ended,
+					     .ctx = t};
+
+	return fm_measure(dir_fd, &opts);
 }
 
 /*
@@ -273,7 +290,7 @@ static uint64_t held_around(int dir_fd)
  * Whether the far store may be without room for the whole. The files are looked at for that only if
  * it does not have room for all that is around them.
  */
-static bool is_short(struct fmove *c, const struct fm_lib_tree *t, int dir_fd)
+static bool is_short(struct fmove *c, struct fm_lib_tree *t, int dir_fd)
 {
 	uint64_t free_bytes = UINT64_MAX;
 	struct fmove_error err;

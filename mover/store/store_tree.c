@@ -113,6 +113,8 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struc
 {
 	struct fm_tree_source_opts opts = {
 		.excludes = excludes, .skips = fm_path_is_reserved, .has_digests = true};
+	const struct fm_measure_opts measure = {
+		.excludes = excludes, .skips = opts.skips, .limit_ns = MEASURE_NS};
 	struct fm_tree *tree;
 	struct stat st;
 	int fd = open_held(dir->root, path, err), ret;
@@ -125,7 +127,7 @@ int fm_tree_store_source(struct fm_store_dir *dir, const char *path, const struc
 		return fm_path_fail(err, ret, "look at", path);
 	}
 	fm_attr_from_stat(&st, -1, attr);
-	attr->size = fm_measure(fd, excludes, opts.skips, MEASURE_NS);
+	attr->size = fm_measure(fd, &measure);
 	attr->dev = st.st_dev;
 	attr->ino = st.st_ino;
 	opts.root = fd;

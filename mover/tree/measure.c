@@ -64,7 +64,13 @@ static uint64_t bytes_of(struct measuring *m, const struct fm_scan_met *met)
 	return st.st_nlink == 1 ? bytes : share_of(m, &st, bytes);
 }
 
-static uint64_t sum(const struct fm_scan_opts *opts, uint64_t limit_ns)
+static bool is_over(const struct fm_measure_opts *o, uint64_t began_ns)
+{
+	return (o->limit_ns > 0 && now() - began_ns >= o->limit_ns) ||
+	       (o->is_ended && o->is_ended(o->ctx));
+}
+
+static uint64_t sum(const struct fm_scan_opts *opts, const struct fm_measure_opts *o)
 {
 	struct fm_scan *scan = fm_scan_new(opts);
 	struct measuring m = { .met = 0 };
@@ -73,27 +79,25 @@ static uint64_t sum(const struct fm_scan_opts *opts, uint64_t limit_ns)
 	struct fm_err err;
 	int ret = 0;
 
-	while (scan && (limit_ns == 0 || now() - began_ns < limit_ns) &&
-	       (ret = fm_scan_next(scan, &met, &err)) > 0)
+	while (scan && !is_over(o, began_ns) && (ret = fm_scan_next(scan, &met, &err)) > 0)
 		bytes += bytes_of(&m, &met);
 	fm_scan_free(scan);
 	fm_hardlinks_free(&m.links);
 	return ret >= 0 && bytes <= INT64_MAX ? bytes : 0;
 }
 
-uint64_t fm_measure(int root, const char *const *excludes, bool (*skips)(const char *name),
-		    uint64_t limit_ns)
+uint64_t fm_measure(int root, const struct fm_measure_opts *o)
 {
 	int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct fm_scan_opts opts = {.root = fd < 0 ? NULL : fm_scan_dir_new(fd, "", 0),
-				    .skips = skips};
+				    .skips = o->skips};
 	struct fm_exclude exclude;
 	struct fm_err err;
 	uint64_t bytes = 0;
 
-	if (opts.root && fm_exclude_init(&exclude, excludes, &err) == 0) {
+	if (opts.root && fm_exclude_init(&exclude, o->excludes, &err) == 0) {
 		opts.exclude = &exclude;
-		bytes = sum(&opts, limit_ns);
+		bytes = sum(&opts, o);
 		fm_exclude_free(&exclude);
 	}
 	fm_scan_dir_put(opts.root);

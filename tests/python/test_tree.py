@@ -5,14 +5,17 @@
 import ctypes
 import glob
 import os
+import select
 import signal
 import subprocess
 import threading
+import time
 import unittest
+from unittest import mock
 
 import fmove
 from fmove import tree
-from nodes import SOURCE, Case, await_it
+from nodes import SOURCE, Case, await_it, descriptors, interrupted
 
 SLOW = fmove.Options(limit=1 << 20)
 
@@ -111,6 +114,34 @@ class Tree(Case):
             self.fm.put_tree(self.dir, self.name("d"), options=SLOW)
         thread.join()
         self.assert_idle()
+        self.assertFalse(os.path.exists(f"{self.store}/d"))
+
+    def test_interrupted_again_and_again(self):
+        """What libfmove uses stays open until it has ended, and nobody goes on before."""
+        main, fine = os.getpid(), []
+
+        def do(call, fd):
+            select.select([call._cancel_fd], [], [])
+            for _ in range(5):
+                os.kill(main, signal.SIGALRM)
+                time.sleep(0.05)  # for the handler to raise; any time will do
+            self.assertEqual(os.fstat(fd).st_ino, os.stat(self.dir).st_ino)
+            self.assertEqual(select.select([call._cancel_fd], [], [], 0)[0], [call._cancel_fd])
+            fine.append(fd)
+            raise ZeroDivisionError
+
+        before = descriptors()
+        with mock.patch.object(tree._Call, "_do", do):
+            interrupted(self, lambda: self.fm.put_tree(self.dir, self.name("d")))
+        self.assertEqual(len(fine), 1)
+        self.assertEqual(descriptors(), before)
+
+    def test_cancelled_before_it_began(self):
+        with fmove.Cancel() as cancel:
+            cancel.set()
+            with self.assertRaises(fmove.FmoveError) as why:
+                self.fm.put_tree(self.dir, self.name("d"))
+        self.assertEqual(why.exception.code, "ECANCELED")
         self.assertFalse(os.path.exists(f"{self.store}/d"))
 
 

@@ -49,7 +49,8 @@ static void name(const char *path, const char *as)
 static uint64_t measured(const char *const *excludes)
 {
 	int fd = openat(root, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	uint64_t bytes = fm_measure(fd, excludes, NULL, 0);
+	const struct fm_measure_opts opts = {.excludes = excludes};
+	uint64_t bytes = fm_measure(fd, &opts);
 
 	(void)close(fd);
 	return bytes;
@@ -90,9 +91,31 @@ static void test_holes_and_what_is_left_out_do_not_count(void)
 	scene_down();
 }
 
+static bool is_asked_again(void *ctx)
+{
+	unsigned *asked = ctx;
+
+	return ++*asked > 1;
+}
+
+static void test_it_can_be_ended(void)
+{
+	unsigned asked = 0;
+	const struct fm_measure_opts opts = {.is_ended = is_asked_again, .ctx = &asked};
+
+	scene_up();
+	file("in/a", 0);
+	file("in/b", 0);
+	CU_ASSERT_EQUAL(measured(NULL), 2 * BYTES);
+	CU_ASSERT_TRUE(fm_measure(root, &opts) < 2 * BYTES);
+	CU_ASSERT_EQUAL(asked, 2);
+	scene_down();
+}
+
 static const struct fm_test tests[] = {
 	{"a file of several names counts once", test_a_file_of_several_names_counts_once},
 	{"holes, and what is left out, do not count", test_holes_and_what_is_left_out_do_not_count},
+	{"it can be ended", test_it_can_be_ended},
 };
 
 FM_TEST_MAIN("measure", tests)

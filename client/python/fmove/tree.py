@@ -7,13 +7,17 @@ The structures are those of fmove.h; tests/python compares them with it.
 from __future__ import annotations
 
 import ctypes as c
+import io
 import os
+import select
 import threading
 from typing import Any, Callable, List, NamedTuple, Optional
 
+from .background import Background
 from .errors import error
 from .link import can_be_cancelled
 from .names import Name
+from .owned import pipe
 from .results import Options, Progress, Result
 
 LIBRARY = "libfmove.so.0"
@@ -194,32 +198,24 @@ Transfer = Callable[..., int]
 
 
 def put(socket: str, directory: str, name: Name, how: How) -> Result:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     of = _c_name(name)
 
-    def transfer(lib: Any, conn: c.c_void_p, *rest: c.Structure) -> int:
+    def transfer(lib: Any, conn: c.c_void_p, fd: int, *rest: c.Structure) -> int:
         refs = [c.byref(one) for one in (of, *rest)]
         return int(lib.fmove_put_tree(conn, fd, *refs))
 
-    try:
-        return _Call(socket, how, transfer).wait()
-    finally:
-        os.close(fd)
+    return _Call(socket, directory, how, transfer).wait()
 
 
 def get(socket: str, name: Name, directory: str, how: How) -> Result:
     parent, last = os.path.split(os.path.abspath(directory))
-    fd = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     of = _c_name(name)
 
-    def transfer(lib: Any, conn: c.c_void_p, *rest: c.Structure) -> int:
+    def transfer(lib: Any, conn: c.c_void_p, fd: int, *rest: c.Structure) -> int:
         refs = [c.byref(one) for one in (of, *rest)]
         return int(lib.fmove_get_tree(conn, fd, os.fsencode(last), *refs))
 
-    try:
-        return _Call(socket, how, transfer).wait()
-    finally:
-        os.close(fd)
+    return _Call(socket, parent, how, transfer).wait()
 
 
 def _c_name(name: Name) -> CName:
@@ -231,61 +227,103 @@ def _library() -> Any:
     # Else ctypes would cut pointers to 32 bits.
     lib.fmove_connect.argtypes = [c.c_char_p, c.POINTER(c.c_void_p), c.POINTER(CError)]
     lib.fmove_close.argtypes = [c.c_void_p]
+    lib.fmove_set_cancel.argtypes = [c.c_void_p, c.c_int]
+    lib.fmove_set_cancel.restype = None
     lib.fmove_put_tree.argtypes = [c.c_void_p, c.c_int, *[c.c_void_p] * 5]
     lib.fmove_get_tree.argtypes = [c.c_void_p, c.c_int, c.c_char_p, *[c.c_void_p] * 5]
     return lib
 
 
 class _Call:
-    """A call of libfmove in a thread of its own, so that signals still reach the caller's."""
+    """A call of libfmove in a thread of its own, so that signals still reach the caller's. The
+    thread has all that libfmove uses, descriptors included: where an exception takes whoever waits
+    does not matter to it."""
 
-    def __init__(self, socket: str, how: How, transfer: Transfer) -> None:
-        self.is_over = False
+    def __init__(self, socket: str, directory: str, how: How, transfer: Transfer) -> None:
         self._socket = socket
+        self._directory = directory
         self._how = how
         self._transfer = transfer
         self._lib = _library()
         self._raised: List[BaseException] = []
         self._result: Optional[Result] = None
-        self._cancel_fd, self._cancel_by = os.pipe2(os.O_CLOEXEC)
+        self._lock = threading.RLock()  # of these; a signal's handler may cancel, too
+        self._is_cancelled = self._is_told = False
+        self._cancel_by: Optional[io.FileIO] = None  # while the call goes on: ends it
 
     def cancel(self) -> None:
-        if not self.is_over:
-            os.write(self._cancel_by, b"!")
+        with self._lock:
+            self._is_cancelled = True
+            self._tell()
+
+    def _tell(self) -> None:
+        """Under the lock. The pipe stays readable: once is enough."""
+        if self._cancel_by is not None and not self._is_told:
+            self._cancel_by.write(b"!")
+            self._is_told = True
 
     def wait(self) -> Result:
-        thread = threading.Thread(target=self._run, name="fmove tree")
+        work = Background(self._run, "fmove tree")
         try:
-            thread.start()
+            work.start()
             can_be_cancelled(self)
-            try:
-                thread.join()
-            except BaseException:
-                self.cancel()
-                thread.join()
-                raise
-        finally:
-            self.is_over = True
-            os.close(self._cancel_fd)
-            os.close(self._cancel_by)
+            work.wait()
+        except BaseException:
+            self._wait_for_end(work)
+            raise
         if self._raised:
             raise self._raised[0]
         assert self._result is not None
         return self._result
 
+    def _wait_for_end(self, work: Background) -> None:
+        """What is raised meanwhile, as by Ctrl-C once more, says nothing new: when this returns
+        nothing is read or written any more."""
+        while True:
+            try:
+                if work.is_over():
+                    return
+                self.cancel()
+                work.wait()
+            except BaseException:
+                pass
+
     def _run(self) -> None:
         try:
-            self._result = self._do()
+            self._result = self._cancellable()
         except BaseException as why:
             self._raised.append(why)  # what a callback raised comes first
 
-    def _do(self) -> Result:
+    def _cancellable(self) -> Result:
+        reader, writer = pipe()
+        self._cancel_fd = reader.fileno()
+        with reader, writer:
+            with self._lock:
+                self._cancel_by = writer
+                if self._is_cancelled:
+                    self._tell()
+            try:
+                return self._opened()
+            finally:
+                with self._lock:
+                    self._cancel_by = None
+
+    def _opened(self) -> Result:
+        fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return self._do(fd)
+        finally:
+            os.close(fd)
+
+    def _do(self, fd: int) -> Result:
         lib, why, conn = self._lib, CError(), c.c_void_p()
         if lib.fmove_connect(os.fsencode(self._socket), c.byref(conn), c.byref(why)) < 0:
             raise _error_of(why)
+        lib.fmove_set_cancel(conn, self._cancel_fd)
         result = CResult()
+        rest = (self._options(), self._tree_options(), result, why)
         try:
-            if self._transfer(lib, conn, self._options(), self._tree_options(), result, why) < 0:
+            if self._transfer(lib, conn, fd, *rest) < 0:
                 raise _error_of(why)
         finally:
             lib.fmove_close(conn)
