@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Needs: fsspec
+# Nodes: 3
 # Goal:   fmove:// does what users of fsspec expect of a file system, and a transaction is seen as a whole.
 # Method: each call, against what the store has; a transaction that ends well, badly, and whose second file fails; pandas where it is there.
 import contextlib
@@ -7,11 +8,14 @@ import errno
 import io
 import os
 import unittest
+from unittest import mock
 
 import fsspec
 from fsspec.callbacks import Callback
 
 import fmove
+from fmove import moving
+from fmove.errors import error
 from fmove.filesystem import FmoveFileSystem
 from nodes import SOURCE, Case, in_child
 
@@ -80,7 +84,7 @@ class Files(FsspecCase):
         self.assertEqual((info["type"], info["size"], info["name"]), ("file", 2, f"{self.plain}/a/2.txt"))
         self.assertEqual(info["mtime_ns"], os.stat(f"{self.store}/a/2.txt").st_mtime_ns)
         self.assertTrue(self.fs.isdir(f"{self.url}/a") and self.fs.isfile(f"{self.url}/3.txt"))
-        self.assertEqual(self.fs.ls("fmove://", detail=False), ["n1", "n2"])
+        self.assertEqual(self.fs.ls("fmove://", detail=False), ["n1", "n2", "n3"])
         self.assertEqual(self.fs.ls("fmove://n2", detail=False), ["n2/s"])
         self.assertTrue(self.fs.isdir("fmove://n2/s") and self.fs.isdir("fmove://n2") and self.fs.isdir("fmove://"))
         self.assertFalse(self.fs.exists("fmove://n2/none") or self.fs.exists(f"{self.url}/none/x"))
@@ -163,6 +167,137 @@ class Files(FsspecCase):
         frame.to_pickle(f"{self.url}/t.pkl")
         self.assertTrue(pandas.read_csv(f"{self.url}/t.csv", dtype={"b": str}).equals(frame))
         self.assertTrue(pandas.read_pickle(f"{self.url}/t.pkl").equals(frame))
+
+
+class Once:
+    """A method that fails once, of what is named so."""
+
+    def __init__(self, case, of, method, path, why):
+        self.real, self.path, self.why = getattr(of, method), path, why
+        patch = mock.patch.object(of, method, self)
+        patch.start()
+        case.addCleanup(patch.stop)
+
+    def __call__(self, name, *rest, **how):
+        if str(name).endswith(self.path) and self.why is not None:
+            why, self.why = self.why, None
+            raise why
+        return self.real(name, *rest, **how)
+
+
+class Trees(FsspecCase):
+    def setUp(self):
+        super().setUp()
+        self.fs.pipe({f"{self.url}/t/{name}": name.encode() for name in ("a", "d/b", "d/e/c")})
+        self.other = f"fmove://n3/s/{self.id()}"
+        self.there = os.path.join(os.environ["FM_DIR"], "n3", "s", self.id())
+
+    def fails_once(self, why):
+        return Once(self, self.fs.connection, "ls", "/t/d", why)
+
+    def left(self):
+        return sorted(os.path.relpath(f, f"{self.plain}/t") for f in self.fs.find(f"{self.url}/t", refresh=True))
+
+    def test_what_cannot_be_listed_is_an_error(self):
+        broken = error(errno.EIO, "once")
+        for call in (
+            lambda: self.fs.find(f"{self.url}/t"),
+            lambda: list(self.fs.walk(f"{self.url}/t")),
+            lambda: self.fs.get(f"{self.url}/t", self.local("got"), recursive=True),
+            lambda: self.fs.cp(f"{self.url}/t", f"{self.url}/copy", recursive=True),
+            lambda: self.fs.mv(f"{self.url}/t", self.other, recursive=True),
+        ):
+            self.fs.invalidate_cache()
+            self.fails_once(broken)
+            with self.assertRaises(fmove.FmoveError) as why:
+                call()
+            self.assertEqual(why.exception.code, "EIO")
+        self.assertFalse(os.path.exists(self.there))
+        self.assertEqual(self.left(), ["a", "d/b", "d/e/c"])
+        told = []
+        self.fails_once(broken)
+        self.fs.invalidate_cache()
+        list(self.fs.walk(f"{self.url}/t", on_error=told.append))
+        self.assertEqual(told, [broken])
+        self.fails_once(fmove.NotFound(errno.ENOENT, "gone"))  # while it was looked
+        self.assertEqual(self.fs.find(f"{self.url}/t", refresh=True), [f"{self.plain}/t/a"])
+
+    def test_walk(self):
+        def of(**how):
+            return [(os.path.relpath(path, self.plain), sorted(dirs), sorted(files)) for path, dirs, files in self.fs.walk(f"{self.url}/t", **how)]
+
+        wanted = [("t", ["d"], ["a"]), ("t/d", ["e"], ["b"]), ("t/d/e", [], ["c"])]
+        self.assertEqual(of(), wanted)
+        self.assertEqual(of(detail=True), wanted)
+        self.assertEqual(of(topdown=False), wanted[::-1])
+        self.assertEqual(of(maxdepth=2), wanted[:2])
+        seen = []
+        for path, dirs, _ in self.fs.walk(f"{self.url}/t"):
+            seen.append(path)
+            dirs.clear()
+        self.assertEqual(seen, [f"{self.plain}/t"])
+
+    def test_what_is_got_is_listed_anew(self):
+        self.fs.find(f"{self.url}/t")
+        self.fm.put(b"new", self.name("t/d/new"))
+        self.fs.get(f"{self.url}/t", self.local("got"), recursive=True)
+        self.assertEqual(sorted(os.listdir(self.local("got/d"))), ["b", "e", "new"])
+
+    def test_a_link_to_a_directory_is_no_empty_one(self):
+        self.fm.ln("d", self.name("t/last"))
+        with self.assertRaises(IsADirectoryError):
+            self.fs.get(f"{self.url}/t", self.local("got"), recursive=True)
+        self.fs.get(f"{self.url}/t/last", self.local("last"), recursive=True)
+        self.assertEqual(sorted(os.listdir(self.local("last"))), ["b", "e"])
+
+    def test_move(self):
+        """To another store: all of it, what nobody listed yet included."""
+        self.fs.find(f"{self.url}/t")
+        self.fm.put(b"new", self.name("t/d/new"))
+        self.fm.ln("d/b", self.name("t/last"))
+        self.fm.ln("d", self.name("t/link"))
+        self.fm.mkdir(self.name("t/empty"))
+        with self.assertRaises(IsADirectoryError):
+            self.fs.mv(f"{self.url}/t", self.other)
+        self.fs.mv(f"{self.url}/t", self.other, recursive=True)
+        self.assertFalse(self.fs.exists(f"{self.url}/t"))
+        found = [(os.path.relpath(path, self.there), sorted(dirs), sorted(files)) for path, dirs, files in os.walk(self.there)]
+        self.assertEqual(
+            sorted(found), [(".", ["d", "empty", "link"], ["a", "last"]), ("d", ["e"], ["b", "new"]), ("d/e", [], ["c"]), ("empty", [], [])]
+        )
+        self.assertEqual([os.readlink(f"{self.there}/{name}") for name in ("last", "link")], ["d/b", "d"])
+        self.fs.mv(f"{self.other}/a", self.url)  # a directory: into it
+        self.fs.mv(f"{self.other}/d/*", f"{self.url}/into", recursive=True)
+        self.assertEqual(self.stored("a"), b"a")
+        self.assertEqual(sorted(os.listdir(f"{self.store}/into")), ["b", "e", "new"])
+        self.assertEqual(os.listdir(f"{self.there}/d"), [])
+
+    def test_what_comes_while_it_is_moved_stays(self):
+        for path, code in (("t/d/new", "ENOTEMPTY"), ("t/d/b", "ESTALE")):
+            copied = moving._copy
+
+            def copy(fm, old, *rest):
+                copied(fm, old, *rest)
+                if old.last == "c":
+                    fm.put(b"came later", self.name(path), force=True)
+
+            with mock.patch.object(moving, "_copy", copy):
+                with self.assertRaises(fmove.FmoveError) as why:
+                    self.fs.mv(f"{self.url}/t", self.other, recursive=True)
+            self.assertEqual(why.exception.code, code)
+            self.assertEqual(self.stored(path), b"came later")
+            self.setUp_again()
+
+    def setUp_again(self):
+        self.fs.rm(self.other, recursive=True)
+        self.fs.pipe({f"{self.url}/t/{name}": name.encode() for name in ("a", "d/b", "d/e/c")})
+
+    def test_no_move_to_another_store_in_a_transaction(self):
+        with self.fs.transaction:
+            with self.assertRaises(fmove.FmoveError) as why:
+                self.fs.mv(f"{self.url}/t/a", self.other)
+        self.assertEqual(why.exception.code, "ENOTSUP")
+        self.assertEqual(self.stored("t/a"), b"a")
 
 
 class Transactions(FsspecCase):

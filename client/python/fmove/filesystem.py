@@ -6,13 +6,14 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from fsspec.callbacks import NoOpCallback
 from fsspec.spec import AbstractFileSystem
 from fsspec.transaction import Transaction
 from fsspec.utils import stringify_path
 
+from . import moving
 from .connection import Connection, connect
 from .errors import FmoveError, error
 from .group import Group
@@ -22,6 +23,7 @@ from .stream import ReadStream, WriteStream
 
 _NO_CALLBACK = NoOpCallback()
 MAGIC = "*?["
+GONE = (FileNotFoundError, NotADirectoryError)
 
 
 class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -84,12 +86,86 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
             raise error(errno.ENOENT, f"there is no {path}")
         return _directory(path)
 
+    def walk(
+        self,
+        path: str,
+        maxdepth: Optional[int] = None,
+        topdown: bool = True,
+        on_error: Any = "omit",
+        **kwargs: Any,
+    ) -> Iterator[Tuple[str, Any, Any]]:
+        """What cannot be listed is an error, and not an empty directory: fsspec leaves out whatever
+        fails. What is gone is left out, or as on_error says."""
+        if maxdepth is not None and maxdepth < 1:
+            raise ValueError("maxdepth must be at least 1")
+        path = self._strip_protocol(path)
+        detail = kwargs.pop("detail", False)
+        try:
+            listing = self.ls(path, detail=True, **kwargs)
+        except OSError as why:
+            if callable(on_error):
+                on_error(why)
+            elif on_error == "raise" or not isinstance(why, GONE):
+                raise
+            return
+        below: Dict[str, str] = {}
+        dirs: Any = {}
+        files: Any = {}
+        for info in listing:
+            name = _last(info["name"])
+            if info["name"] == path:
+                files[""] = info  # path is a file
+            elif info["type"] == "directory":
+                dirs[name] = info
+                below[name] = info["name"]
+            else:
+                files[name] = info
+        if not detail:
+            dirs, files = list(dirs), list(files)
+        if topdown:
+            yield path, dirs, files
+        if maxdepth is None or maxdepth > 1:
+            depth = None if maxdepth is None else maxdepth - 1
+            for name in list(dirs):  # without what the caller took out
+                yield from self.walk(
+                    below[name], depth, topdown, on_error, detail=detail, **kwargs
+                )
+        if not topdown:
+            yield path, dirs, files
+
+    def expand_path(
+        self, path: Any, recursive: bool = False, maxdepth: Optional[int] = None, **kwargs: Any
+    ) -> List[str]:
+        """What is copied, got or removed with all that is in it is listed anew."""
+        if recursive:
+            self.dircache.clear()
+        expanded: List[str] = super().expand_path(path, recursive, maxdepth, **kwargs)
+        return expanded
+
+    def _is_there_as_dir(self, path: str) -> bool:
+        """isdir() takes what cannot be asked for none."""
+        try:
+            return bool(self.info(path)["type"] == "directory")
+        except GONE:
+            return False
+
+    def _is_dir(self, path: str) -> bool:
+        """Of what is copied. EISDIR: a link to a directory that was met in a listing, which is not
+        followed: an empty directory would stand for it."""
+        if not self.isdir(path):
+            return False
+        path = self._strip_protocol(path)
+        if path.count("/") > 1 and path not in self.dircache:  # what was named itself was listed
+            if self.connection.stat(self._name(path), follow_symlinks=False).leads_to is not None:
+                raise error(errno.EISDIR, f"{path} is a link to a directory, which is not followed")
+        return True
+
     def exists(self, path: str, **_: Any) -> bool:
         """What cannot be asked is an error, and not missing."""
         try:
             self.info(path)
             return True
-        except (FileNotFoundError, NotADirectoryError):
+        except GONE:
             return False
 
     def modified(self, path: str) -> Any:
@@ -147,18 +223,38 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
             else:
                 super().rm(one, recursive=recursive, maxdepth=maxdepth)
 
-    def mv(self, path1: str, path2: str, *args: Any, **kwargs: Any) -> None:
-        """In one store by one rename, else by a copy."""
+    def mv(
+        self,
+        path1: str,
+        path2: str,
+        recursive: bool = False,
+        maxdepth: Optional[int] = None,
+        **_: Any,
+    ) -> None:
+        """In one store by one rename. Between two by a copy through this machine and the removal of
+        what was copied; a directory with recursive=True, links as links."""
         old, new = self._name(path1), self._name(path2)
-        if old[:2] == new[:2]:
-            self.connection.mv(old, new.path, force=True)
+        try:
+            if old[:2] == new[:2]:
+                self.connection.mv(old, new.path, force=True)
+                return
+            if maxdepth is not None:
+                raise error(errno.ENOTSUP, "between stores all of a directory is moved, or nothing")
+            if self._intrans:
+                raise error(errno.ENOTSUP, "between stores: the source would go before the end")
+            if any(c in path1 for c in MAGIC) and not self.exists(path1):
+                for one in self.expand_path(path1):
+                    moving.move(self.connection, self._name(one), new.below(_last(one)), recursive)
+                return
+            if not path1.endswith("/") and (path2.endswith("/") or self._is_there_as_dir(path2)):
+                new = new.below(old.last)
+            moving.move(self.connection, old, new, recursive)
+        finally:
             self.dircache.clear()
-        else:
-            super().mv(path1, path2, *args, **kwargs)
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         """Through this machine."""
-        if self.isdir(path1):
+        if self._is_dir(path1):
             self.makedirs(path2, exist_ok=True)
             return
         with self.open(path1, "rb") as source, self.open(path2, "wb") as target:
@@ -273,7 +369,7 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if outfile is not None:
             with self.open(rpath, "rb") as source:
                 shutil.copyfileobj(source, outfile, 1 << 20)
-        elif self.isdir(rpath):
+        elif self._is_dir(rpath):
             os.makedirs(lpath, exist_ok=True)
         else:
             os.makedirs(os.path.dirname(os.path.abspath(lpath)), exist_ok=True)
@@ -369,6 +465,10 @@ class GroupTransaction(Transaction):  # type: ignore[misc]
                 group.discard()
             except FmoveError:
                 pass  # it ends by itself
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _directory(path: str) -> Dict[str, Any]:
