@@ -3,7 +3,9 @@
 # Method: each kind of call; transfers that are cancelled, and time out, when bytes move.
 import asyncio
 import os
+import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import fmove
 from fmove import aio
@@ -43,6 +45,26 @@ class Aio(Case):
         asyncio.run(cancelled())
         self.assert_idle()
         self.assertFalse(self.fm.exists(self.name("f")))
+
+    def test_cancelled_before_a_thread_had_it(self):
+        async def queued():
+            fm, is_free = aio.connect(), threading.Event()
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+            before = asyncio.ensure_future(asyncio.to_thread(is_free.wait))
+            rm = asyncio.ensure_future(fm.rm(self.name("f")))
+            for _ in range(9):
+                await asyncio.sleep(0)  # it gets as far as it can
+            rm.cancel()
+            for _ in range(9):
+                await asyncio.sleep(0)
+            is_free.set()
+            with self.assertRaises(asyncio.CancelledError):
+                await rm
+            await before
+
+        self.fm.put(b"1", self.name("f"))
+        asyncio.run(queued())
+        self.assertEqual(self.stored("f"), b"1")
 
 
 if __name__ == "__main__":

@@ -295,6 +295,15 @@ class Ends(Case):
                 self.fm.put(b"1", self.name("f"), options=SLOW)
         self.assertEqual(why.exception.errno, errno.ECANCELED)
         self.fm.put(b"1", self.name("g"))
+        group = self.fm.group(self.name("group"))
+        with cancel:
+            for call in (lambda: self.fm.rm(self.name("g")), lambda: self.fm.mkdir(self.name("h"))):
+                with self.assertRaises(fmove.FmoveError) as why:
+                    call()
+                self.assertEqual(why.exception.errno, errno.ECANCELED)
+            with self.assertRaises(fmove.FmoveError):
+                group.discard()  # this is asked all the same, and not waited for
+        self.assert_names(["g"])
         self.assert_idle()
         self.assertFalse(self.fm.exists(self.name("f")))
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, Concatenate, Coroutine, List, Optional, ParamS
 
 from .connection import Connection, Named
 from .connection import connect as _connect
-from .link import Cancel
+from .link import Cancel, check_cancelled
 from .results import Entry
 
 P = ParamSpec("P")
@@ -22,6 +22,7 @@ async def run(function: Callable[[], R]) -> R:
 
     def call() -> R:
         with cancel:
+            check_cancelled()  # it may have waited for a thread
             return function()
 
     work = asyncio.ensure_future(asyncio.to_thread(call))

@@ -31,6 +31,7 @@ EVENT_MAX = 262144
 ANSWER_S = 60.0  # longer than the daemon itself waits for a peer
 CANCEL_S = 8.0  # longer than the daemon waits for its journal
 CAN_BE_CANCELLED = frozenset(("put", "get", "wait", "verify"))
+GIVES_BACK = frozenset(("group_discard", "buffer_free"))  # what was begun: also of what is cancelled
 
 Event = Dict[str, Any]
 
@@ -58,7 +59,8 @@ class Work(Protocol):
 
 
 class Cancel:
-    """As a context: what is begun in it, by this thread, ends when any thread calls set()."""
+    """As a context: what is begun in it, by this thread, ends when any thread calls set(), and
+    nothing is begun in it after that."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -79,6 +81,11 @@ class Cancel:
         for work in all_work:
             work.cancel()
 
+    @property
+    def is_set(self) -> bool:
+        with self._lock:
+            return self._is_set
+
     def __enter__(self) -> "Cancel":
         self._before = _cancel.set(self)
         return self
@@ -97,6 +104,13 @@ def can_be_cancelled(work: Work) -> None:
     cancel = _cancel.get()
     if cancel:
         cancel.add(work)
+
+
+def check_cancelled() -> None:
+    """ECANCELED: the Cancel that is in force was set before this began."""
+    cancel = _cancel.get()
+    if cancel and cancel.is_set:
+        raise error(errno.ECANCELED, "cancelled before it was asked", exit=CANCELLED)
 
 
 def _error_of(event: Event) -> FmoveError:
@@ -240,6 +254,8 @@ class Link:
     # ---- requests ----
 
     def ask(self, op: str, fields: Dict[str, Any], fds: Sequence[int] = ()) -> Request:
+        if op not in GIVES_BACK:
+            check_cancelled()
         request = self._new(op)
         try:
             self._send(op, request.number, fields, fds)
