@@ -53,6 +53,21 @@ static int refuse_file(const struct fmove_job *j, struct fmove_error *why)
 	return fail(why, &err);
 }
 
+/*
+ * Its user may have led the name elsewhere since: opened with root's rights, that would be a file
+ * that he may not read. Nor is what root would write into his directory his.
+ */
+static int refuse_other(const struct fmove_job *j, struct fmove_error *why)
+{
+	struct fm_err err;
+
+	(void)fm_err_set(&err, -EPERM,
+			 "its file is opened with the rights of whose job it is, uid %u: sudo -u "
+			 "'#%u' fmove resume %s",
+			 j->user, j->user, j->id);
+	return fail(why, &err);
+}
+
 static int open_file(const struct fmove_job *j, const char *other, struct fmove_error *why)
 {
 	const char *path = other ? other : j->local_path;
@@ -175,6 +190,8 @@ static int resume_one(struct fmove *c, const char *job, void *ctx, struct fmove_
 		return ret;
 	if (other && !needs_file(&j))
 		return refuse_file(&j, why);
+	if (needs_file(&j) && j.user != geteuid())
+		return refuse_other(&j, why);
 	if (j.is_attended && needs_file(&j))
 		return attend(c, &j, other ? other : j.local_path, why);
 	if (needs_file(&j)) {

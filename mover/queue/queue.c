@@ -709,6 +709,17 @@ int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept,
 	return 0;
 }
 
+/* A file comes from the job's own user only: another, be it root, may read what that one may not. */
+static int check_giver(const struct fm_queue_job *j, uid_t who, struct fm_err *err)
+{
+	uid_t owner = j->o.job.who.uid;
+
+	if (who == owner)
+		return 0;
+	return fm_err_set(err, -EPERM, "job %s takes its file from its own user only, uid %u",
+			  j->id, (unsigned)owner);
+}
+
 static int check_resume(const struct fm_queue_job *j, int fd, struct fm_err *err)
 {
 	bool needs_fd = j->o.end == FM_QUEUE_FD && j->state != FM_QUEUE_WAITING;
@@ -762,6 +773,8 @@ int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struc
 	int ret = q->is_stopping ? fm_err_set(err, -EHOSTDOWN, "fmoved is stopping")
 				 : fm_queue_find_for(q, id, who, &j, err);
 
+	if (ret == 0 && fd >= 0)
+		ret = check_giver(j, who, err);
 	if (ret == 0)
 		ret = check_resume(j, fd, err);
 	if (ret < 0) {

@@ -275,8 +275,9 @@ int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept,
  * where it needs a file (taken over in any case, with the reference to its holder; -1: none). For
  * one that is attended and receives a file, fd is the file that has its name already: if it is of
  * the size and time of the source, an earlier try made it and the job is done, else it fails with
- * -EEXIST. -EINVAL: a file is needed, or is not, or it is attended and needs its caller; -EALREADY:
- * it is queued, runs or is done.
+ * -EEXIST. -EINVAL: a file is needed, or is not, or it is attended and needs its caller; -EPERM: a
+ * file came, and not from its user (root's would be opened with root's rights); -EALREADY: it is
+ * queued, runs or is done.
  */
 int fm_queue_resume(struct fm_queue *q, const char *id, uid_t who, int fd, struct fm_holder *holder,
 		    struct fm_err *err);

@@ -54,6 +54,9 @@ static int find_by_id(struct fm_queue *q, const struct fm_queue_opts *o, struct 
 
 	if (ret < 0)
 		return ret;
+	if ((*out)->o.job.who.uid != o->job.who.uid)	/* root may look, and cancel */
+		return fm_err_set(err, -EPERM, "job %s is its own user's to resume, uid %u",
+				  (*out)->id, (unsigned)(*out)->o.job.who.uid);
 	if (!(*out)->o.is_attended || !is_same_far_end(&(*out)->o, o))
 		return fm_err_set(err, -EINVAL, "job %s moves something else", (*out)->id);
 	if ((*out)->state != FM_QUEUE_PAUSED && (*out)->state != FM_QUEUE_FAILED &&

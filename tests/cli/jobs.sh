@@ -481,6 +481,11 @@ crash n1
 start_again n1
 chmod 666 "$dir/c/n1/fmoved.sock"
 no 1 "no job $theirs" as daemon fmove resume "$theirs"
+# Root would open it as root: by now it may be a link to what nobody may not read.
+mv theirs kept && printf secret >secret && chmod 600 secret && ln -s "$PWD/secret" theirs
+no 6 "sudo -u '#$(id -u nobody)' fmove resume $theirs" fmove resume "$theirs"
+no 6 "sudo -u '#$(id -u nobody)' fmove resume $theirs" fmove resume --file secret "$theirs"
+mv kept theirs
 ok as nobody fmove resume "$theirs"
 ok fmove cancel "$theirs"
 no 130 cancelled as nobody fmove wait "$theirs"

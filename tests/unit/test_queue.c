@@ -1741,6 +1741,9 @@ static void test_a_paused_job_goes_on_with_its_file(void)
 	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, NULL, &err), -EINVAL);
 	o = file_put("own", ALICE);
 	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, BOB, dup(o.fd), NULL, &err), -ENOENT);
+	/* root may open what ALICE may not: what he hands over is not hers to send */
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, 0, dup(o.fd), NULL, &err), -EPERM);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_PAUSED);
 	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, o.fd, NULL, &err), 0);
 	run();
 	CU_ASSERT_PTR_NOT_NULL(running("own"));
