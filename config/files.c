@@ -86,8 +86,12 @@ static int write_in(int dir, const char *name, const struct fm_file_write *how, 
 	if (ret == 0 &&
 	    renameat2(dir, temporary, dir, name, how->may_replace ? 0 : RENAME_NOREPLACE) < 0)
 		ret = -errno;
-	if (ret == 0 && !how->is_volatile && fsync(dir) < 0)
-		return -errno;
+	if (ret == 0 && !how->is_volatile && fsync(dir) < 0) {
+		ret = -errno;
+		if (!how->may_replace)
+			(void)unlinkat(dir, name, 0);	/* whoever is told of the error has none */
+		return ret;
+	}
 	if (ret < 0)
 		(void)unlinkat(dir, temporary, 0);	/* the first error is the one to tell */
 	return ret;

@@ -286,36 +286,27 @@ static int find_owner(const struct fm_setup *setup, struct fm_preflight_user *ow
 }
 
 /*
- * Gives a new file or directory to the daemon's user. If he owns the directory around it, he can
- * put another thing under its name. So it is opened, looked at, and given by its descriptor.
+ * Gives what was made here to the daemon's user. If he owns the directory around it, he can put
+ * another thing under its name. So it is given by the descriptor that it was made or opened with.
  */
-static int give(const char *path, const struct fm_preflight_user *owner, struct fm_err *err)
+static int give(int fd, const char *path, const struct fm_preflight_user *owner,
+		struct fm_err *err)
 {
-	struct stat st;
-	int fd, ret = 0;
-
 	if (owner->uid == geteuid() && owner->gid == getegid())
 		return 0;
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return fm_err_sys(err, -errno, "open %s", path);
-	if (fstat(fd, &st) < 0)
-		ret = fm_err_sys(err, -errno, "look at %s", path);
-	else if (st.st_uid != geteuid() || (S_ISREG(st.st_mode) && st.st_nlink != 1))
-		ret = fm_err_set(err, -EPERM, "%s is not what was made there just now", path);
-	else if (fchown(fd, owner->uid, owner->gid) < 0)
-		ret = fm_err_sys(err, -errno, "chown %s", path);
-	close(fd);
-	return ret;
+	if (fchownat(fd, "", owner->uid, owner->gid, AT_EMPTY_PATH) < 0)
+		return fm_err_sys(err, -errno, "chown %s", path);
+	return 0;
 }
 
 int fm_setup_daemons_dir(const struct fm_config *cfg, const char *name, mode_t mode,
 			 bool is_written, struct fm_err *err)
 {
 	struct fm_preflight_user owner = { .uid = 0 };
+	struct fm_undo undo = { 0 };
 	char path[PATH_MAX];
 	struct stat st;
-	int ret = fm_path_join(cfg->dir, name, path, err);
+	int fd, ret = fm_path_join(cfg->dir, name, path, err);
 
 	if (ret < 0)
 		return ret;
@@ -323,10 +314,17 @@ int fm_setup_daemons_dir(const struct fm_config *cfg, const char *name, mode_t m
 		return fm_err_sys(err, -errno, "%s", cfg->node.key_file);
 	owner.uid = st.st_uid;
 	owner.gid = st.st_gid;
-	if (stat(path, &st) < 0) {
-		ret = fm_dir_make(path, mode, err);
-		return ret < 0 ? ret : give(path, &owner, err);
+	ret = fm_undo_dir_make(&undo, path, mode, &fd, err);
+	fm_undo_forget(&undo);
+	if (ret == 0 && fd >= 0) {
+		ret = give(fd, path, &owner, err);
+		(void)close(fd);	/* only named */
+		return ret;
 	}
+	if (ret < 0)
+		return ret;
+	if (stat(path, &st) < 0)
+		return fm_err_sys(err, -errno, "%s", path);
 	if (!is_written || st.st_uid == owner.uid || owner.uid == 0)
 		return 0;
 	return fm_err_set(err, -EPERM,
@@ -340,6 +338,8 @@ int fm_setup_daemons_dir(const struct fm_config *cfg, const char *name, mode_t m
 struct making {
 	const struct fm_setup *setup;
 	const char *dir;		/* a real path */
+	int dir_fd;			/* of it (O_PATH) */
+	bool is_dir_given;		/* it was made here, for the daemon's user */
 	struct fm_preflight_user owner;
 	struct fm_undo *undo;
 };
@@ -347,11 +347,37 @@ struct making {
 /* Makes a directory of the daemon. One that exists stays as it is. */
 static int make_dir(struct making *m, const char *path, mode_t mode, struct fm_err *err)
 {
-	struct stat st;
-	bool is_there = stat(path, &st) == 0;
-	int ret = fm_undo_dir_make(m->undo, path, mode, err);
+	int fd, ret = fm_undo_dir_make(m->undo, path, mode, &fd, err);
 
-	return ret < 0 || is_there ? ret : give(path, &m->owner, err);
+	if (ret == 0 && fd >= 0)
+		ret = give(fd, path, &m->owner, err);
+	if (fd >= 0)
+		(void)close(fd);	/* only named */
+	return ret;
+}
+
+/*
+ * Gives a file that was just made in the configuration's directory. It is looked up in that, as it
+ * was opened, so what another directory has by that name is not given.
+ */
+static int give_file(const struct making *m, const char *name, struct fm_err *err)
+{
+	int fd = openat(m->dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), ret;
+	struct stat st;
+
+	if (fd < 0)
+		return fm_err_sys(err, -errno, "open %s/%s", m->dir, name);
+	if (fstat(fd, &st) < 0)
+		ret = fm_err_sys(err, -errno, "look at %s/%s", m->dir, name);
+	else if (st.st_uid == m->owner.uid && st.st_gid == m->owner.gid)
+		ret = 0;
+	else if (st.st_uid != geteuid() || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+		ret = fm_err_set(err, -EPERM, "%s/%s is not what was made there just now", m->dir,
+				 name);
+	else
+		ret = give(fd, name, &m->owner, err);
+	(void)close(fd);	/* only named */
+	return ret;
 }
 
 static int make_dirs(struct making *m, struct fm_err *err)
@@ -379,46 +405,87 @@ static int make_dirs(struct making *m, struct fm_err *err)
 	return ret;
 }
 
+/*
+ * A link that leads nowhere is there, too: what it leads to may be on a volume that is not mounted
+ * just now.
+ */
 static int refuse_existing(const char *dir, struct fm_err *err)
 {
 	static const char *const names[] = { FM_CONFIG_FILE, "node.key" };
 	char path[PATH_MAX];
+	struct stat st;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		int ret = fm_path_join(dir, names[i], path, err);
 
 		if (ret < 0)
 			return ret;
-		if (access(path, F_OK) == 0)
+		if (stat(path, &st) == 0)
 			return fm_err_set(err, -EEXIST,
 					  "%s is there already, and nothing is overwritten; "
 					  "\"fmove invite\" and \"fmove join\" work with it, --dir "
 					  "makes another",
 					  path);
+		if (lstat(path, &st) == 0)
+			return fm_err_set(err, -EEXIST,
+					  "%s is a link to what is not there now: mount or make "
+					  "that, or remove the link",
+					  path);
+		if (errno != ENOENT && errno != ENOTDIR)	/* the latter is told of later */
+			return fm_err_sys(err, -errno, "%s", path);
 	}
 	return 0;
 }
 
+/* Makes the key, and takes it away again if that fails from here on. */
+static int make_key(struct making *m, uint8_t key[static FM_CONFIG_KEY_LEN], struct fm_err *err)
+{
+	char path[PATH_MAX];
+	int ret = fm_path_join(m->dir, "node.key", path, err);
+
+	if (ret == 0)
+		ret = fm_undo_file(m->undo, path, err);
+	if (ret == 0)
+		ret = fm_key_generate(path, key, err);
+	if (ret < 0)
+		return ret;
+	fm_undo_made(m->undo);
+	return give_file(m, "node.key", err);
+}
+
+static int make_config(struct making *m, const char *text, struct fm_err *err)
+{
+	char path[PATH_MAX];
+	struct fm_file_write how = { .path = path, .mode = 0644 };
+	int ret = fm_path_join(m->dir, FM_CONFIG_FILE, path, err);
+
+	if (ret == 0)
+		ret = fm_undo_file(m->undo, path, err);
+	if (ret == 0)
+		ret = fm_file_write(&how, text, err);
+	if (ret < 0)
+		return ret;
+	fm_undo_made(m->undo);
+	return m->is_dir_given ? give_file(m, FM_CONFIG_FILE, err) : 0;
+}
+
+/*
+ * The key first: of two that begin at once, one makes it, and the other has made nothing yet that
+ * it would take away. The directory around all is given last: until then nobody else can change
+ * names in it.
+ */
 static int write_node(struct making *m, const char *text, uint8_t key[static FM_CONFIG_KEY_LEN],
 		      struct fm_err *err)
 {
-	char path[PATH_MAX], key_path[PATH_MAX];
-	struct fm_file_write how = { .path = path, .mode = 0644 };
-	int ret = make_dirs(m, err);
+	int ret = make_key(m, key, err);
 
 	if (ret == 0)
-		ret = fm_path_join(m->dir, FM_CONFIG_FILE, path, err);
+		ret = make_dirs(m, err);
 	if (ret == 0)
-		ret = fm_path_join(m->dir, "node.key", key_path, err);
-	if (ret == 0)
-		ret = fm_undo_file(m->undo, key_path, err);
-	if (ret == 0)
-		ret = fm_key_generate(key_path, key, err);
-	if (ret == 0)
-		ret = give(key_path, &m->owner, err);
-	if (ret == 0)
-		ret = fm_undo_file(m->undo, path, err);
-	return ret < 0 ? ret : fm_file_write(&how, text, err);
+		ret = make_config(m, text, err);
+	if (ret == 0 && m->is_dir_given)
+		ret = give(m->dir_fd, m->dir, &m->owner, err);
+	return ret;
 }
 
 /* Checks everything as the daemon would, before anything is written. */
@@ -477,19 +544,31 @@ static int fly(const struct making *m, const struct fm_config *cfg, struct fm_er
 			  "say the same again");
 }
 
+/* Opens the configuration's directory, which is made if it is not there. */
+static int open_dir(struct making *m, char real[static PATH_MAX], struct fm_err *err)
+{
+	const char *dir = dir_of(m->setup);
+	int ret = fm_undo_dir_make(m->undo, dir, 0755, &m->dir_fd, err);
+
+	if (ret < 0)
+		return ret;
+	/* with the system's own, root's, the daemon's socket goes into one of its own */
+	m->is_dir_given = m->dir_fd >= 0 && !is_system(dir);
+	if (m->dir_fd < 0)
+		m->dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (m->dir_fd < 0 || !realpath(dir, real))
+		return fm_err_sys(err, -errno, "%s", dir);
+	return 0;
+}
+
 static int write_all(struct making *m, const char *node, struct fm_config **cfg,
 		     uint8_t key[static FM_CONFIG_KEY_LEN], struct fm_err *err)
 {
 	char dir[PATH_MAX], path[PATH_MAX];
-	/* the daemon's socket goes into one of its own */
-	int ret = is_system(dir_of(m->setup))
-			  ? fm_undo_dir_make(m->undo, FM_CONFIG_DIR, 0755, err)
-			  : make_dir(m, dir_of(m->setup), 0755, err);
+	int ret = open_dir(m, dir, err);
 
 	if (ret < 0)
 		return ret;
-	if (!realpath(dir_of(m->setup), dir))
-		return fm_err_sys(err, -errno, "%s", dir_of(m->setup));
 	m->dir = dir;
 	/* the longest of the names that follow */
 	ret = fm_path_join(dir, "fmoved.sock", path, err);
@@ -510,7 +589,7 @@ static int write_all(struct making *m, const char *node, struct fm_config **cfg,
 int fm_setup_write(const struct fm_setup *setup, struct fm_undo *undo, struct fm_config **cfg,
 		   uint8_t key[static FM_CONFIG_KEY_LEN], struct fm_err *err)
 {
-	struct making m = { .setup = setup, .undo = undo };
+	struct making m = { .setup = setup, .dir_fd = -1, .undo = undo };
 	char node[FM_VALUE_NAME_MAX + 1];
 	int ret = refuse_existing(dir_of(setup), err);
 
@@ -520,6 +599,8 @@ int fm_setup_write(const struct fm_setup *setup, struct fm_undo *undo, struct fm
 		ret = find_owner(setup, &m.owner, err);
 	if (ret == 0)
 		ret = write_all(&m, setup->node ? setup->node : node, cfg, key, err);
+	if (m.dir_fd >= 0)
+		(void)close(m.dir_fd);	/* only named */
 	if (ret < 0)
 		fm_undo_all(undo);
 	return ret;

@@ -4,19 +4,21 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/files.h"
 #include "mover/base/err.h"
 
 struct fm_undo_step {
 	struct fm_undo_step *before;
 	bool is_dir;
+	bool is_made;		/* by us: else it is not ours to take away */
 	char path[];
 };
 
@@ -32,33 +34,97 @@ static int push(struct fm_undo *undo, const char *path, bool is_dir, struct fm_e
 	return 0;
 }
 
-/* Notes each part of the path that does not exist yet, parents first. */
-static int push_missing(struct fm_undo *undo, const char *path, struct fm_err *err)
+void fm_undo_made(struct fm_undo *undo)
 {
-	char part[PATH_MAX];
-	int ret = 0;
+	assert(undo->last && !undo->last->is_made);
+	undo->last->is_made = true;
+}
 
-	for (const char *slash = path; ret == 0 && slash;) {
-		slash = strchr(slash + 1, '/');
-		if (slash && !slash[1])
-			slash = NULL;
-		(void)snprintf(part, sizeof(part), "%.*s",
-			       slash ? (int)(slash - path) : (int)strlen(path), path);
-		if (access(part, F_OK) < 0 && errno == ENOENT)
-			ret = push(undo, part, true, err);
+static void pop(struct fm_undo *undo)
+{
+	struct fm_undo_step *step = undo->last;
+
+	undo->last = step->before;
+	free(step);
+}
+
+/* Makes the last part of the path below the directory that is open. 1: made here; 0: there. */
+static int make_one(struct fm_undo *undo, int parent, const char *path, mode_t mode,
+		    struct fm_err *err)
+{
+	const char *slash = strrchr(path, '/');
+	int ret = push(undo, path, true, err);
+
+	if (ret < 0)
+		return ret;
+	if (mkdirat(parent, slash ? slash + 1 : path, mode) == 0) {
+		fm_undo_made(undo);
+		return 1;
 	}
+	ret = errno == EEXIST ? 0 : fm_err_sys(err, -errno, "make %s", path);
+	pop(undo);
 	return ret;
 }
 
-int fm_undo_dir_make(struct fm_undo *undo, const char *path, mode_t mode, struct fm_err *err)
+/* Opens what is below, or the error; what was made here is not looked for behind a link. */
+static int open_one(int parent, const char *path, bool is_made, struct fm_err *err)
 {
-	int ret;
+	const char *slash = strrchr(path, '/');
+	int fd = openat(parent, slash ? slash + 1 : path,
+			O_PATH | O_DIRECTORY | O_CLOEXEC | (is_made ? O_NOFOLLOW : 0));
 
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOTDIR || errno == ENOENT)
+		return fm_err_set(err, -ENOTDIR, "%s is there and no directory", path);
+	return fm_err_sys(err, -errno, "open %s", path);
+}
+
+/* The length of the path up to the end of its next part; 0: there is none. */
+static size_t next_part(const char *path, size_t len)
+{
+	size_t from = len + strspn(path + len, "/"), part = strcspn(path + from, "/");
+
+	return part ? from + part : 0;
+}
+
+/*
+ * Goes down the path. Each directory is made below its parent as that was opened, wherever the
+ * names above lead meanwhile.
+ */
+static int make_below(struct fm_undo *undo, const char *path, mode_t mode, int *made,
+		      struct fm_err *err)
+{
+	int at = open(path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), below;
+	int ret = at < 0 ? fm_err_sys(err, -errno, "make %s", path) : 0;
+	char part[PATH_MAX];
+
+	for (size_t len = next_part(path, 0); ret >= 0 && len; len = next_part(path, len)) {
+		(void)snprintf(part, sizeof(part), "%.*s", (int)len, path);	/* fits */
+		ret = make_one(undo, at, part, next_part(path, len) ? 0755 : mode, err);
+		below = ret < 0 ? ret : open_one(at, part, ret > 0, err);
+		if (below < 0) {
+			ret = below;
+			break;
+		}
+		(void)close(at);	/* only looked up in */
+		at = below;
+	}
+	if (ret > 0)
+		*made = at;
+	else if (at >= 0)
+		(void)close(at);
+	return ret < 0 ? ret : 0;
+}
+
+int fm_undo_dir_make(struct fm_undo *undo, const char *path, mode_t mode, int *made,
+		     struct fm_err *err)
+{
 	assert(path[0]);
+	*made = -1;
 	if (strlen(path) >= PATH_MAX)
 		return fm_err_set(err, -ENAMETOOLONG, "%.100s...: the path is too long", path);
-	ret = push_missing(undo, path, err);
-	return ret < 0 ? ret : fm_dir_make(path, mode, err);
+	return make_below(undo, path, mode, made, err);
 }
 
 int fm_undo_file(struct fm_undo *undo, const char *path, struct fm_err *err)
@@ -69,17 +135,14 @@ int fm_undo_file(struct fm_undo *undo, const char *path, struct fm_err *err)
 void fm_undo_all(struct fm_undo *undo)
 {
 	for (struct fm_undo_step *step = undo->last; step; step = step->before)
-		/* one that has something in it by now stays, as does what was never made */
-		(void)(step->is_dir ? rmdir(step->path) : unlink(step->path));
+		if (step->is_made)
+			/* a directory that has something in it by now stays */
+			(void)(step->is_dir ? rmdir(step->path) : unlink(step->path));
 	fm_undo_forget(undo);
 }
 
 void fm_undo_forget(struct fm_undo *undo)
 {
-	while (undo->last) {
-		struct fm_undo_step *step = undo->last;
-
-		undo->last = step->before;
-		free(step);
-	}
+	while (undo->last)
+		pop(undo);
 }

@@ -18,11 +18,22 @@ struct fm_undo {
 	struct fm_undo_step *last;
 };
 
-/* fm_dir_make(), and remember it and those of its parents that it makes. */
-int fm_undo_dir_make(struct fm_undo *undo, const char *path, mode_t mode, struct fm_err *err);
+/*
+ * Make a directory and its parents, and remember those that were made here: one that somebody else
+ * makes meanwhile is his. A new last one gets mode. *made is a descriptor of it (O_PATH), the
+ * caller's to close, or -1 if it was there. -ENOTDIR: what is there is no directory.
+ */
+int fm_undo_dir_make(struct fm_undo *undo, const char *path, mode_t mode, int *made,
+		     struct fm_err *err);
 
-/* This file is made, or going to be, by the caller. -ENOMEM: it cannot be remembered. */
+/*
+ * Before the caller makes this file: room to remember it. It is taken away again only when
+ * fm_undo_made() has said that it was made. -ENOMEM.
+ */
 int fm_undo_file(struct fm_undo *undo, const char *path, struct fm_err *err);
+
+/* The caller has made the file that he named last. */
+void fm_undo_made(struct fm_undo *undo);
 
 /* Take all of it away, the last first. */
 void fm_undo_all(struct fm_undo *undo);

@@ -43,6 +43,8 @@ if unshare -n true 2>/dev/null; then
 fi
 
 # Each step that can fail.
+ok fmove init --dir "$dir/other" --node other --address 127.0.0.1:1
+read -r _ _ _ token <out
 init=(fmove init --dir "$dir/n/sub" --node n --address 127.0.0.1:1)
 for point in config.write:1 config.write:2; do
 	FMOVE_FAULT=$point "${init[@]}" >out 2>err
@@ -62,6 +64,32 @@ mkdir "$dir/n" && echo mine >"$dir/n/mine"
 no 1 'no directory' "${init[@]}" --store "s=$dir/w/file"
 [ "$(ls -A "$dir/n")" = mine ] || bad "of what was there before: $(find "$dir/n")"
 rm -r "$dir/n"
+
+# What is not its own stays: a key or a configuration that is a link to what is not mounted just now ...
+for name in node.key fmove.conf; do
+	mkdir -p "$dir/n/sub" && ln -s "$dir/n/volume/$name" "$dir/n/sub/$name"
+	no 6 "$name is a link to what is not there now" "${init[@]}"
+	no 6 "$name is a link to what is not there now" fmove join --dir "$dir/n/sub" --node n 127.0.0.1:1 "$token"
+	[ "$(ls -A "$dir/n/sub")" = "$name" ] || bad "of a link at $name: $(find "$dir/n")"
+	rm -r "$dir/n"
+done
+# ... and what another one makes at the same moment: of several at once one does all of it, the others nothing.
+for round in 1 2 3; do
+	all=
+	for i in 1 2 3 4; do
+		"${init[@]}" >"out.$i" 2>"err.$i" &
+		all="$all $!"
+	done
+	won=0
+	for p in $all; do
+		wait "$p" && won=$((won + 1))
+	done
+	[ $won = 1 ] || bad "of four at once $won did it: $(cat err.?)"
+	for name in node.key fmove.conf peers.d invites state data; do
+		[ -e "$dir/n/sub/$name" ] || bad "of four at once: no $name, but $(ls -A "$dir/n/sub")"
+	done
+	rm -r "$dir/n"
+done
 
 # Several addresses, with and without a port; each stands in the line, the first is the node's.
 no 2 'HOST or HOST:PORT' "${init[@]}" --address 'a b'
