@@ -171,12 +171,16 @@ static void do_matches(struct run *r, const struct fm_name *pattern, const struc
 	}
 }
 
-/* A name that exists stands for itself, even if it looks like a pattern. */
+/*
+ * A name that exists stands for itself, even if it looks like a pattern, and if it is of a link
+ * that leads nowhere: else rm would remove what it matches in its stead.
+ */
 static void do_operand(struct run *r, const char *operand)
 {
 	const struct fm_ask_names *names = r->each->names;
 	struct fm_glob matches = {.count = 0};
 	struct fmove_entry entry = {.struct_size = sizeof(entry)};
+	char says[FMOVE_PATH_MAX + 1];
 	struct fmove_name parts;
 	struct fmove_error why;
 	struct fm_name name;
@@ -186,7 +190,7 @@ static void do_operand(struct run *r, const char *operand)
 	(void)fm_name_parse(operand, &name, &err);	/* it could be parsed before */
 	parts = fm_name_parts(&name);
 	if (!names->has_patterns || !fm_glob_is_pattern(name.path) ||
-	    (ret = fmove_stat(r->c, &parts, &entry, &why)) == 0) {
+	    (ret = fmove_look(r->c, &parts, &entry, says, &why)) == 0) {
 		do_name(r, &name, operand);
 		return;
 	}

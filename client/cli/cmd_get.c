@@ -408,17 +408,16 @@ struct gets {
 
 /*
  * Finds what a pattern matches. A name that exists stands for itself, even if it looks like a
- * pattern.
+ * pattern, and if it is of a link that leads nowhere.
  */
 static int expand(struct fm_transfer *t, struct operand *o)
 {
-	struct fmove_entry entry = {.struct_size = sizeof(entry)};
 	struct fmove_error why;
 	int ret;
 
 	if (!fm_glob_is_pattern(o->name.path))
 		return 0;
-	ret = fm_transfer_stat(t, &o->name, &entry, &why);
+	ret = fm_transfer_is_there(t, &o->name, &why);
 	if (ret == 0)
 		return 0;
 	o->is_pattern = true;

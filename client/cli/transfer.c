@@ -219,8 +219,9 @@ int fm_transfer_is_own(struct fm_transfer *t, const char *text, struct fm_name *
 	return strcmp(out->node, t->node) == 0;
 }
 
-int fm_transfer_stat(struct fm_transfer *t, const struct fm_name *name, struct fmove_entry *out,
-		     struct fmove_error *why)
+/* says: of a link itself; NULL: of what it leads to. */
+static int stat_or_look(struct fm_transfer *t, const struct fm_name *name, struct fmove_entry *out,
+			char *says, struct fmove_error *why)
 {
 	struct fmove_name parts = fm_name_parts(name);
 	struct fm_tries tries;
@@ -230,9 +231,24 @@ int fm_transfer_stat(struct fm_transfer *t, const struct fm_name *name, struct f
 	tries.opts.progress_ms = 0;	/* no line has been begun */
 	do {
 		fmove_set_timeout(t->conn, tries.opts.timeout_ms);
-		ret = fmove_stat(t->conn, &parts, out, why);
+		ret = says ? fmove_look(t->conn, &parts, out, says, why)
+			   : fmove_stat(t->conn, &parts, out, why);
 	} while (ret < 0 && fm_tries_again(&tries, t->conn, why));
 	return ret;
+}
+
+int fm_transfer_stat(struct fm_transfer *t, const struct fm_name *name, struct fmove_entry *out,
+		     struct fmove_error *why)
+{
+	return stat_or_look(t, name, out, NULL, why);
+}
+
+int fm_transfer_is_there(struct fm_transfer *t, const struct fm_name *name, struct fmove_error *why)
+{
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
+	char says[FMOVE_PATH_MAX + 1];
+
+	return stat_or_look(t, name, &entry, says, why);
 }
 
 /* ---- what is looked at before it is moved ---- */

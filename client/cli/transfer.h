@@ -146,6 +146,10 @@ void fm_transfer_name(struct fm_transfer *t, const struct fm_outcome *one);
 int fm_transfer_stat(struct fm_transfer *t, const struct fm_name *name, struct fmove_entry *out,
 		     struct fmove_error *why);
 
+/* 0: the name is there, be it of a link that leads nowhere. It tries as fm_transfer_stat() does. */
+int fm_transfer_is_there(struct fm_transfer *t, const struct fm_name *name,
+			 struct fmove_error *why);
+
 /*
  * Receive source as the file path, in the background if t->is_detached (cmd_get.c). one->err has an
  * error.

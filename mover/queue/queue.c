@@ -709,7 +709,7 @@ int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept,
 	return 0;
 }
 
-/* A file comes from the job's own user only: another, be it root, may read what that one may not. */
+/* A file comes from the job's own user only: root may read what that one may not. */
 static int check_giver(const struct fm_queue_job *j, uid_t who, struct fm_err *err)
 {
 	uid_t owner = j->o.job.who.uid;

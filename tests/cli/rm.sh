@@ -80,6 +80,18 @@ ok fmove rm -nf n2:s/none 'n2:s/none*'
 no 1 'nostore' fmove rm -nf n2:nostore/x
 left "$all"
 
+# A link that leads nowhere, whose name is a pattern as well, stands for itself: what it matches stays.
+mkdir "$s/odd"
+echo 1 >"$s/odd/logs"
+ln -s nothing "$s/odd/log?"
+ok fmove rm -n 'n2:s/odd/log?'
+grep -q '^would remove n2:s/odd/log?, ' out || bad "-n of a link named as a pattern: $(cat out)"
+no 1 'log?.*o such file' fmove get 'n2:s/odd/log?' got
+[ -e got ] && bad "what a link's name matches came instead: $(cat got)"
+ok fmove rm 'n2:s/odd/log?'
+[ "$(ls -A "$s/odd")" = logs ] || bad "rm of a link named as a pattern left: $(ls -A "$s/odd")"
+rm -r "$s/odd"
+
 # More than a page, and names that a terminal would obey.
 mkdir "$s/many"
 (cd "$s/many" && seq 1500 | xargs mkdir)

@@ -116,8 +116,8 @@ int fmove_cancel(struct fmove *c, const char *job, bool is_kept, struct fmove_er
 /*
  * Let a job that is paused, failed or was cancelled go on, fd being its file again (-1: it needs
  * none), or one that waits begin its next try now. -EALREADY: there is nothing to resume. -EINVAL:
- * it is attended; see struct fmove_options. -EPERM: fd is not from the job's own user; root, who may
- * resume a job that needs no file, may not hand one over.
+ * it is attended; see struct fmove_options. -EPERM: fd is not from the job's own user; root,
+ * who may resume a job that needs no file, may not hand one over.
  */
 int fmove_resume(struct fmove *c, const char *job, int fd, struct fmove_error *err);
 
