@@ -6,7 +6,7 @@
 #ifndef FM_STAGE_AT_ONCE_H
 #define FM_STAGE_AT_ONCE_H
 
-#define FM_STAGE_AT_ONCE 8u
+#define FM_STAGE_AT_ONCE 16u
 
 /*
  * Call work(ctx, n) for each n below count, which is FM_STAGE_AT_ONCE at most, in a thread for each

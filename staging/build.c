@@ -29,6 +29,7 @@
 #include "staging/walk.h"
 
 #define SMALL_MAX 32u		/* open at once */
+#define READERS 8u		/* threads that read them: each has memory for a whole chunk */
 
 /* A file of one chunk at most. */
 struct small {
@@ -43,7 +44,7 @@ struct build {
 	const struct fm_stage_build_opts *opts;
 	struct fm_stage_writer *w;
 	struct fm_hardlinks hardlinks;
-	uint8_t *buf[FM_STAGE_AT_ONCE];	/* of a chunk; all but the first may be missing */
+	uint8_t *buf[READERS];		/* of a chunk; all but the first may be missing */
 	struct small *small;		/* met, and not written down */
 	unsigned count;
 	atomic_uint next;		/* of these, to be read */
@@ -158,7 +159,7 @@ static int write_small(struct build *b, const struct small *f, struct fm_err *er
 /* Those that were met are read, and written down. */
 static int add_smalls(struct build *b, struct fm_err *err)
 {
-	unsigned several = b->count < FM_STAGE_AT_ONCE ? b->count : FM_STAGE_AT_ONCE;
+	unsigned several = b->count < READERS ? b->count : READERS;
 	int ret = 0;
 
 	if (b->count == 0)
@@ -385,11 +386,11 @@ int fm_stage_build(const struct fm_stage_build_opts *opts, int fd, uint8_t versi
 
 	fm_err_clear(err);
 	b.small = FM_FAULT("stage.alloc") ? NULL : fm_budget_alloc(SMALL_MAX * sizeof(*b.small));
-	for (unsigned n = 1; b.buf[0] && n < FM_STAGE_AT_ONCE; n++)
+	for (unsigned n = 1; b.buf[0] && n < READERS; n++)
 		b.buf[n] = fm_stage_chunk_buf_more();
 	ret = b.buf[0] && b.small ? run(&b, fd, version, totals, err)
 				  : fm_err_sys(err, -ENOMEM, "read files");
-	for (unsigned n = 0; n < FM_STAGE_AT_ONCE; n++)
+	for (unsigned n = 0; n < READERS; n++)
 		fm_stage_chunk_buf_free(b.buf[n]);
 	fm_budget_free(b.small);
 	return ret;

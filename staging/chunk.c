@@ -67,6 +67,34 @@ void fm_stage_chunk_buf_free(uint8_t *buf)
 	fm_budget_give(FM_STAGE_CHUNK);
 }
 
+bool fm_stage_some_for(struct fm_stage_some *some, size_t len)
+{
+	size_t whole = fm_block_up(len);
+	uint8_t *at;
+
+	if (whole <= some->len)
+		return true;
+	if (!fm_budget_take_leaving(whole, FM_STAGE_LEFT))
+		return false;
+	at = FM_FAULT("stage.buf") ? NULL : aligned_alloc(FM_BLOCK, whole);
+	if (!at) {
+		fm_budget_give(whole);
+		return false;
+	}
+	fm_stage_some_free(some);
+	*some = (struct fm_stage_some){ .at = at, .len = whole };
+	return true;
+}
+
+void fm_stage_some_free(struct fm_stage_some *some)
+{
+	if (!some->at)
+		return;
+	free(some->at);
+	fm_budget_give(some->len);
+	*some = (struct fm_stage_some){ 0 };
+}
+
 bool fm_stage_is_zero(const uint8_t *at, size_t len)
 {
 	return at[0] == 0 && memcmp(at, at + 1, len - 1) == 0;

@@ -30,6 +30,19 @@ uint8_t *fm_stage_chunk_buf_more(void);
 uint8_t *fm_stage_chunk_buf_of_taken(void);
 void fm_stage_chunk_buf_free(uint8_t *buf);	/* NULL is allowed */
 
+/* What chunks of one file after the other are read into: as large as the largest needs. */
+struct fm_stage_some {
+	uint8_t *at;		/* NULL: nothing yet */
+	size_t len;		/* of it, from the budget */
+};
+
+/*
+ * So that a chunk of len bytes, FM_STAGE_CHUNK at most, has room: what was in it is lost if it had
+ * none. Only where FM_STAGE_LEFT is left. False: no memory, and it is as it was.
+ */
+bool fm_stage_some_for(struct fm_stage_some *some, size_t len);
+void fm_stage_some_free(struct fm_stage_some *some);	/* all zeros are allowed */
+
 /*
  * Chunk n of the file as it was when it was opened. A hole is not read. -ESTALE: it is shorter now.
  * One thread at a time for each file.

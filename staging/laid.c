@@ -56,6 +56,8 @@ struct pieces {
 	struct fm_stage_extent x;
 	uint32_t left;			/* files that nobody has taken */
 	uint64_t done;			/* bytes of those that were taken */
+	struct piece kept;		/* read from the manifest, and not taken */
+	bool is_kept;
 	bool is_filling;		/* the draft, with what is written */
 	uint32_t crc;			/* of the extent: what the pieces contribute */
 	int ret;			/* the first that went wrong */
@@ -89,17 +91,31 @@ static int next_piece(struct pieces *all, struct piece *p)
 	return p->len > x->bytes - all->done ? -EBADMSG : 0;
 }
 
-/* False: there is none any more, or something went wrong. */
-static bool take_piece(struct pieces *all, struct piece *p, uint8_t **at)
+/* Under the lock: the first of those that nobody has taken. */
+static bool find_piece(struct pieces *all)
+{
+	if (all->ret == 0 && all->left > 0 && !all->is_kept) {
+		all->ret = next_piece(all, &all->kept);
+		all->is_kept = all->ret == 0;
+	}
+	return all->ret == 0 && all->is_kept;
+}
+
+/*
+ * False: there is none any more, something went wrong, or this thread has no memory for it. The
+ * first one has, so it takes what the others left. own: NULL where no thread needs any.
+ */
+static bool take_piece(struct pieces *all, struct piece *p, struct fm_stage_some *own, uint8_t **at)
 {
 	bool is_one;
 
 	pthread_mutex_lock(&all->lock);
-	is_one = all->ret == 0 && all->left > 0;
-	if (is_one)
-		all->ret = next_piece(all, p);
-	is_one = is_one && all->ret == 0;
+	is_one = find_piece(all);
+	if (is_one && own)
+		is_one = fm_stage_some_for(own, fm_stage_chunk_len(all->kept.len, 0));
 	if (is_one) {
+		*p = all->kept;
+		all->is_kept = false;
 		*at = all->buf + all->done;
 		all->done += p->len;
 		all->left--;
@@ -116,18 +132,18 @@ static void note(struct pieces *all, int ret)
 	pthread_mutex_unlock(&all->lock);
 }
 
-/* One of several; who has no memory for a chunk leaves it to the others. */
+/* One of several. The first has memory for any chunk, if chunks are read. */
 static void work_on_pieces(void *ctx, unsigned n)
 {
 	struct pieces *all = ctx;
-	uint8_t *own = all->chunk && n > 0 ? fm_stage_chunk_buf_more() : NULL, *at;
+	struct fm_stage_some own = { 0 };
+	bool is_own = all->chunk && n > 0;
 	struct piece p;
+	uint8_t *at;
 
-	if (all->chunk && n > 0 && !own)
-		return;
-	while (take_piece(all, &p, &at))
-		note(all, all->fn(all, &p, at, n > 0 ? own : all->chunk));
-	fm_stage_chunk_buf_free(own);
+	while (take_piece(all, &p, is_own ? &own : NULL, &at))
+		note(all, all->fn(all, &p, at, is_own ? own.at : all->chunk));
+	fm_stage_some_free(&own);
 }
 
 static int each_of(struct pieces *all)

@@ -23,8 +23,8 @@
 /*
  * Into buf; crc: of them. -ESTALE: of the source, a file is not what was
  * listed. The source is read without the page cache where the file system can do that, through
- * chunk (chunk.h); several threads read a pack where there is memory for more chunks. file: what a
- * dataset of one file is called there, below root; NULL: of a directory.
+ * chunk (chunk.h); several threads read a pack, as many as there is memory for its files' chunks.
+ * file: what a dataset of one file is called there, below root; NULL: of a directory.
  */
 int fm_stage_extent_read_source(int manifest, int root, const char *file, uint32_t n, uint8_t *buf,
 				size_t len, uint8_t *chunk, uint32_t *crc);

@@ -493,10 +493,13 @@ static void test_one_after_the_other(void)
 		fm_fault_arm("stage.thread", n);
 		CU_ASSERT_EQUAL(move(0, crc[0]), 0);
 		CU_ASSERT_TRUE(fm_fault_fired());
-		fm_fault_arm("stage.buf", n);
-		CU_ASSERT_EQUAL(move(0, crc[0]), 0);
-		CU_ASSERT_TRUE(fm_fault_fired());
 	}
+	/* A thread asks for memory when there is a file for it, which the others may have taken. */
+	for (unsigned n = 0; n < 10000 && (n == 0 || !fm_fault_fired()); n++) {
+		fm_fault_arm("stage.buf", 1);
+		CU_ASSERT_EQUAL(move(0, crc[0]), 0);
+	}
+	CU_ASSERT_TRUE(fm_fault_fired());
 	fm_fault_arm("stage.buf", 1);	/* for one file the caller's is enough */
 	CU_ASSERT_EQUAL(move(1, crc[1]), 0);
 	CU_ASSERT_FALSE(fm_fault_fired());
