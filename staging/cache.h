@@ -22,6 +22,7 @@
 #ifndef FM_STAGING_CACHE_H
 #define FM_STAGING_CACHE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -432,6 +433,8 @@ struct fm_cache_reuse {
 	/* Each of the new one that must be fetched. */
 	void (*missing)(void *ctx, const struct fm_cache_file *file);
 	void *ctx;
+	const atomic_bool *is_stopped; /* looked at for each chunk and file; NULL: never */
+	_Atomic uint64_t *bytes_done;  /* added to for each chunk that was read; NULL allowed */
 	/* Said at the end: */
 	uint64_t cloned_bytes;
 	uint64_t linked_bytes;
@@ -441,7 +444,8 @@ struct fm_cache_reuse {
  * Takes unchanged files from the old version, by reflink or else by hard link of the same read-only
  * file. Each is read first: one that has not the CRCs of the old version is missing. Directories
  * are made as needed. The old version stays meanwhile. The caller marks the extents. Waits for the
- * disk.
+ * disk, for as long as it takes to read all that is taken. -ECANCELED: it was stopped; what was
+ * taken stays.
  */
 int fm_cache_fetch_reuse(struct fm_cache_fetch *f, struct fm_cache_reuse *reuse,
 			 struct fm_err *err);

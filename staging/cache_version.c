@@ -131,6 +131,17 @@ static int bring(struct taking *t, int fd, int from, const char *from_name,
 	return ret;
 }
 
+static bool is_stopped(const struct taking *t)
+{
+	return t->reuse->is_stopped && atomic_load(t->reuse->is_stopped);
+}
+
+static void count_read(const struct taking *t, uint64_t len)
+{
+	if (t->reuse->bytes_done)
+		atomic_fetch_add_explicit(t->reuse->bytes_done, len, memory_order_relaxed);
+}
+
 /* Whether it still has the content that the old manifest says. */
 static int check_content(struct taking *t, int dir, const char *name,
 			 const struct fm_cache_file *old)
@@ -145,7 +156,9 @@ static int check_content(struct taking *t, int dir, const char *name,
 	for (size_t n = 0; ret == 0 && n < old->crc_count; n++) {
 		struct fm_stage_chunk c;
 
-		ret = fm_stage_chunk_read(r, n, t->buf, &c);
+		ret = is_stopped(t) ? -ECANCELED : fm_stage_chunk_read(r, n, t->buf, &c);
+		if (ret == 0)
+			count_read(t, fm_stage_chunk_len(old->size, n));
 		if (ret == 0 && c.crc != old->crcs[n])
 			ret = -ESTALE;
 	}
@@ -210,6 +223,8 @@ static int take_all(struct taking *t)
 	int ret = 0;
 
 	while (r->wanted.next(r->wanted.ctx, &file)) {
+		if (is_stopped(t))
+			return -ECANCELED;
 		while (has_old && is_before(&old, &file))
 			has_old = r->had.next(r->had.ctx, &old);
 		ret = has_old && strcmp(old.path, file.path) == 0 && is_same(&old, &file)
@@ -217,6 +232,8 @@ static int take_all(struct taking *t)
 			      : 1;
 		if (ret == -ENOSPC || ret == -EDQUOT || ret == -EIO || ret == -EROFS)
 			return ret; /* nobody could fetch it either */
+		if (ret == -ECANCELED)
+			return ret;
 		if (ret != 0)
 			r->missing(r->ctx, &file);
 	}
@@ -296,8 +313,11 @@ int fm_cache_fetch_reuse(struct fm_cache_fetch *f, struct fm_cache_reuse *reuse,
 	ret = t.buf ? keep_old(&t, err) : fm_err_set(err, -ENOMEM, "no memory to read a file");
 	if (ret == 0) {
 		ret = take_all(&t);
-		if (ret == 0)
-			ret = count_shared(&t);
+		if (ret == 0 || ret == -ECANCELED) {
+			int counted = count_shared(&t);
+
+			ret = ret < 0 ? ret : counted;
+		}
 		if (ret < 0)
 			(void)fm_err_sys(err, ret, "cache %.200s: take from the old version",
 					 f->c->directory);

@@ -217,7 +217,8 @@ static int take(struct fm_stage_older *o, uint64_t id, int manifest, struct fm_c
 	struct files had = { .has_crcs = true }, wanted = { .has_crcs = false };
 	struct fm_cache_reuse reuse = { .old = id, .had = { next_file, &had },
 					.wanted = { next_file, &wanted }, .missing = leave,
-					.into = FM_STAGE_TAKEN };
+					.into = FM_STAGE_TAKEN, .is_stopped = o->is_stopped,
+					.bytes_done = o->bytes_done };
 	int ret = fm_stage_reader_new(manifest, &had.r);
 
 	if (ret == 0)

@@ -10,6 +10,7 @@
 #ifndef FM_STAGE_OLDER_H
 #define FM_STAGE_OLDER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,12 +26,15 @@ struct fm_stage_older {
 	struct fm_cache *cache;
 	const char *source;
 	int draft;			/* of the new version's manifest (offered.h) */
+	const atomic_bool *is_stopped;	/* looked at for each chunk; NULL: never */
+	_Atomic uint64_t *bytes_done;	/* added to for each chunk that was read; NULL allowed */
 	/* Said at the end: bytes that were taken, and those of them that are hard links. */
 	uint64_t bytes, linked;
 };
 
 /*
- * 1: what could be taken is below FM_STAGE_TAKEN. 0: there is no older version. Twice is fine.
+ * 1: what could be taken is below FM_STAGE_TAKEN. 0: there is no older version. -ECANCELED: it was
+ * stopped; what was taken stays. Twice is fine.
  */
 int fm_stage_older_take(struct fm_stage_older *o, struct fm_cache_fetch *f, struct fm_err *err);
 

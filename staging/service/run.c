@@ -73,9 +73,11 @@ struct fm_stage_run {
 	bool is_refused;		/* nothing was begun: its user, or the cache, has no room */
 	bool is_update;			/* of what an older version had */
 	_Atomic uint64_t taken, cloned;	/* bytes of that; of these what is no hard link */
+	atomic_bool is_comparing;	/* an older version is read, to take from it; bytes of it */
+	_Atomic uint64_t compared;
 	/* a hub's, and its names say other bytes or places; or not what came */
 	bool is_misnamed;
-	bool is_damaged;		/* what came, and it would be if it were read again */
+	bool is_damaged;		/* what came, however often it is read */
 	atomic_bool is_stopped;
 	_Atomic uint64_t done;		/* bytes of this phase, unless the job counts them */
 	uint64_t id;
@@ -303,8 +305,8 @@ static int refuse_damaged(struct fm_stage_run *r, int ret)
 	r->is_damaged = true;
 	(void)snprintf(text, sizeof(text), "%s", r->err.text);
 	return fm_err_set(&r->err, ret,
-			  "%.300s; its source or this copy is damaged; the copy is thrown away: run "
-			  "it again, or fmove verify at the source",
+			  "%.300s; its source or this copy is damaged; the copy is thrown away: "
+			  "run it again, or fmove verify at the source",
 			  text);
 }
 
@@ -661,6 +663,8 @@ static void prepared_alone(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 
+	if (r->err.code == -ECANCELED && r->runs->is_stopping)
+		(void)fm_err_set(&r->err, -EHOSTDOWN, "fmoved stops");
 	if (r->err.code < 0)
 		end_run(r);
 	else if (r->from)
@@ -702,26 +706,34 @@ static int has_ours(void *ctx, const char *name)
 
 /*
  * What is unchanged in an older version, below FM_STAGE_TAKEN. A fetch that went without it so far
- * goes on so. Whatever goes wrong, the rest is all of it.
+ * goes on so. Whatever goes wrong, the rest is all of it; but who is told to stop keeps what he
+ * took.
  */
-static void take_older(struct fm_stage_run *r)
+static int take_older(struct fm_stage_run *r)
 {
 	struct fm_stage_older o = { .cache = r->runs->cache, .source = r->source,
-				    .draft = r->draft };
+				    .draft = r->draft, .is_stopped = &r->is_stopped,
+				    .bytes_done = &r->compared };
 	int dir = fm_cache_fetch_dir(r->fetch);
 	struct fm_err err;
 	struct stat st;
 	bool is_gone_on = fm_call_fstatat(dir, FM_STAGE_TAKEN, &st) == 0;
+	int ret;
 
 	r->is_update = false;
 	if (r->draft < 0 || r->totals.is_file ||
 	    r->totals.entries > FM_TREE_HARDLINKS_MAX ||
-	    (!is_gone_on && fm_cache_names(dir, has_ours, NULL) != 0) ||
-	    fm_stage_older_take(&o, r->fetch, &err) <= 0)
-		return;
+	    (!is_gone_on && fm_cache_names(dir, has_ours, NULL) != 0))
+		return 0;
+	atomic_store(&r->is_comparing, true);
+	ret = fm_stage_older_take(&o, r->fetch, &err);
+	atomic_store(&r->is_comparing, false);
+	if (ret <= 0)
+		return ret == -ECANCELED ? ret : 0;
 	atomic_store(&r->taken, o.bytes);
 	atomic_store(&r->cloned, o.bytes - o.linked);
 	r->is_update = o.bytes > 0;
+	return 0;
 }
 
 static int remove_tries(struct fm_stage_run *r)
@@ -760,7 +772,9 @@ static int open_sink(struct fm_stage_run *r)
 	int ret = r->served ? remove_tries(r) : 0;
 
 	if (ret == 0)
-		take_older(r);
+		ret = take_older(r);
+	if (ret == -ECANCELED)
+		return fm_err_set(&r->err, ret, "stopped");
 	how.is_update = how.is_delete = how.has_any_mode = r->is_update;
 	if (ret == 0)
 		ret = begin_anew(r);
@@ -821,7 +835,7 @@ static void prepared(struct fm_work *work)
 {
 	struct fm_stage_run *r = fm_container_of(work, struct fm_stage_run, work);
 
-	if (r->err.code == 0 && r->runs->is_stopping)
+	if ((r->err.code == 0 || r->err.code == -ECANCELED) && r->runs->is_stopping)
 		(void)fm_err_set(&r->err, -EHOSTDOWN, "fmoved stops");
 	if (r->err.code == 0 && r->is_left)
 		(void)fm_err_set(&r->err, -ECANCELED, "cancelled");
@@ -999,7 +1013,10 @@ void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress 
 	struct fm_queue_progress p;
 
 	*out = (struct fm_stage_progress){ .phase = run->phase, .size = run->totals.bytes };
-	if (run->together && !run->is_shared && !run->watch.job) {
+	if (atomic_load(&run->is_comparing)) {
+		out->phase = "comparing";
+		out->bytes = atomic_load(&run->compared);
+	} else if (run->together && !run->is_shared && !run->watch.job) {
 		out->bytes = fm_together_done(run->together);
 	} else if (run->watch.job) {
 		fm_queue_progress(run->watch.job, &p);

@@ -121,6 +121,22 @@ reachable 2
 takes n2:s/killed 15500000
 same whole "$old"
 
+# The daemon stops while it reads the old version: what was taken stays, and the next call goes on.
+old=$new
+echo more >>"$(store 2)/killed/f6"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+FMOVE_FAULT=stage.read_data:3+2 start_again n1
+reachable 2
+fmove stage n2:s/killed >out 2>err &
+stager=$!
+is_logged 'stage.read_data is late' "$dir/c/n1/log" || bad "the old version is not read: $(cat out err)"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+wait $stager && bad "it ended well without its daemon"
+[ -d "$(echo "$dir"/c/n1/cache/partial/*/.taken)" ] || bad "what was taken is gone"
+start_again n1
+reachable 2
+takes n2:s/killed 1500000
+
 # A store of the node itself.
 own=$(at 2 stage n2:s/part 2>err) || bad "its own store: $(cat err)"
 echo more >>"$(store 2)/part/f5"

@@ -1960,6 +1960,8 @@ static void test_reuse(void)
 				       .ctx = missing};
 	struct fm_cache_fetch *f;
 	struct fm_cache_sums sums;
+	const atomic_bool stop = true;
+	_Atomic uint64_t compared = 0;
 	struct stat a, b;
 
 	scene_new(&s, "/var/tmp");
@@ -1987,12 +1989,24 @@ static void test_reuse(void)
 	CU_ASSERT_EQUAL(mtime_at(again), old[2].mtime_ns);
 	CU_ASSERT_EQUAL(reuse.linked_bytes > 0, a.st_ino == b.st_ino);
 	CU_ASSERT_NOT_EQUAL(reuse.linked_bytes > 0, reuse.cloned_bytes > 0);
+	/* Who is told to stop takes no more, and keeps what he took. */
+	had = (struct list){old, 3};
+	wanted = (struct list){new, 4};
+	missing[0] = '\0';
+	reuse.bytes_done = &compared;
+	reuse.is_stopped = &stop;
+	CU_ASSERT_EQUAL(fm_cache_fetch_reuse(f, &reuse, &s.err), -ECANCELED);
+	CU_ASSERT_STRING_EQUAL(missing, "");
+	CU_ASSERT_EQUAL(compared, 0);
+	CU_ASSERT_TRUE(stat(again, &b) == 0 && b.st_size == FILE_LEN);
+	reuse.is_stopped = NULL;
 	/* The second time it is there already. */
 	had = (struct list){old, 3};
 	wanted = (struct list){new, 4};
 	missing[0] = '\0';
 	CU_ASSERT_EQUAL(fm_cache_fetch_reuse(f, &reuse, &s.err), 0);
 	CU_ASSERT_STRING_EQUAL(missing, "a new sub/c ");
+	CU_ASSERT_EQUAL(compared, FILE_LEN);
 	/* What it shares is counted once, as long as the old one is here. */
 	fm_cache_sums(s.c, &sums);
 	CU_ASSERT_EQUAL(sums.used, 6 * FILE_LEN + 8 * 4096 - reuse.linked_bytes);
