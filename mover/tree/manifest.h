@@ -43,6 +43,8 @@
 /* of one pack: room for the longest entry, and for a thousand usual ones */
 #define FM_MANIFEST_PACK_MAX (128u << 10)
 #define FM_MANIFEST_FINAL_MAX 255
+/* of all packs: some 30 million files of usual names */
+#define FM_MANIFEST_BYTES_MAX (UINT64_C(4) << 30)
 
 /* Which directory it is. */
 struct fm_manifest_key {
@@ -73,7 +75,7 @@ struct fm_manifest {
 int fm_manifest_begin(struct fm_manifest *m, int fd);
 
 /* FILE (an offer: without data), HARD or LINK; owners, modes and attributes are left out. Any
- * thread. */
+ * thread. -EFBIG: that would be more than FM_MANIFEST_BYTES_MAX. */
 int fm_manifest_add(struct fm_manifest *m, const struct fm_pack_entry *e);
 
 /* All were added: the rest is written, and the head. name: the tree's. */

@@ -59,6 +59,7 @@ struct fm_sink_tally {
 };
 
 #define FM_SINK_LOOK_PACKS_MAX 4096u	/* so 4 million names, where packs are full */
+#define FM_SINK_LOOK_BYTES_MAX (UINT64_C(1) << 30)	/* of them: no quota has what they take */
 
 enum fm_sink_look_state { FM_SINK_BUILT, FM_SINK_LOOKING, FM_SINK_BUILDING };
 

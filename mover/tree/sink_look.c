@@ -63,6 +63,7 @@ static bool is_known(const struct fm_sink_look *l, uint64_t first)
 static bool put_aside(struct fm_sink_look *l, const void *pack, uint32_t len, uint64_t first)
 {
 	if (l->packs == FM_SINK_LOOK_PACKS_MAX ||
+	    l->bytes + sizeof(len) + len > FM_SINK_LOOK_BYTES_MAX || FM_FAULT("tree.look_full") ||
 	    fm_tsys_write_all(l->fd, &len, sizeof(len), l->bytes) < 0 ||
 	    fm_tsys_write_all(l->fd, pack, len, l->bytes + sizeof(len)) < 0)
 		return false;

@@ -58,8 +58,11 @@ void fm_sink_names_close(struct fm_sink *s)
 
 static int flush(struct fm_sink_names *n)
 {
-	int ret = n->len > 0 ? fm_tsys_write_all(n->fd, n->page->at, n->len, n->bytes) : 0;
+	int ret;
 
+	if (n->bytes + n->len > FM_SINK_NAMES_BYTES_MAX)
+		return -EFBIG;
+	ret = n->len > 0 ? fm_tsys_write_all(n->fd, n->page->at, n->len, n->bytes) : 0;
 	if (ret < 0)
 		return ret;
 	n->bytes += n->len;

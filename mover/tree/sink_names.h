@@ -3,9 +3,10 @@
  * sink_names - the names that a sink adds, replaces and removes, kept until somebody reads them.
  *
  * They lie in a file without a name, on the file system of the tree or else in /tmp, since there
- * may be any number; what cannot be kept is told once, when they are read. In a dry run, where
- * nothing is made, what only the old version has is what nobody met: of what was met a hash of each
- * path is kept, FM_SINK_MET_MAX at most.
+ * may be many. That has FM_SINK_NAMES_BYTES_MAX, as who sends can give one name again and again.
+ * What cannot be kept is told once, when they are read. In a dry run, where nothing is made, what
+ * only the old version has is what nobody met: of what was met a hash of each path is kept,
+ * FM_SINK_MET_MAX at most.
  *
  * fm_sink_name() and fm_sink_name_met(): any thread, also one that is still there while they are
  * read: a caller's channel ends behind that. One thread reads.
@@ -21,6 +22,7 @@
 #include "mover/tree/names.h"
 
 #define FM_SINK_MET_MAX (4u << 20)	/* hashes of 8 bytes */
+#define FM_SINK_NAMES_BYTES_MAX (UINT64_C(4) << 30)	/* in the file */
 
 struct fm_sink_names {
 	bool is_wanted;

@@ -194,12 +194,12 @@ int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at,
 		return ret;
 	if (ret == 0)
 		return fm_sink_forget(call->s, e->path, e->path_len, call->err);
-	if (ret == 1) {
-		call->count.files++;
-		call->count.bytes += e->size;
-		fm_sink_name_file(call, e);
-		count_resumed(call, e, e->size);
-	}
+	if (ret == 2)	/* and listed */
+		return 1;
+	call->count.files++;
+	call->count.bytes += e->size;
+	fm_sink_name_file(call, e);
+	count_resumed(call, e, e->size);
 	crc = fm_crc32c_whole(w.crc, e->size);
 	ret = fm_sink_list_file(call, e, call->s->opts.has_digests ? &crc : NULL);
 	return ret < 0 ? ret : 1;

@@ -355,6 +355,7 @@ int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at,
 {
 	struct old_file old;
 	bool is_cloned = !call->s->opts.is_dry && !atomic_load(&call->s->has_no_clone), is_open;
+	uint64_t before = call->count.reused_files;
 	int ret;
 
 	if (!open_old(call, at, &old))
@@ -370,7 +371,8 @@ int fm_sink_reuse(struct fm_sink_call *call, const struct fm_sink_at *at,
 		ret = 0;
 	else
 		ret = take(call, at, &old, e);
-	if (ret > 0)
+	/* who offers it again finds it made, and listed */
+	if (ret > 0 && call->count.reused_files > before)
 		ret = list_reused(call, at, &old, e);
 	if (old.fd >= 0)
 		close(old.fd);

@@ -227,6 +227,25 @@ static void test_names(void)
 		CU_ASSERT_FALSE(fm_manifest_is_name(bad[i]));
 }
 
+/* Goal: there is an end to it, whoever sends the same again and again. */
+static void test_too_long(void)
+{
+	struct fm_manifest m;
+	char path[64];
+	struct fm_pack_entry e = entry(path, 1);
+	int ret = 0;
+
+	CU_ASSERT_EQUAL_FATAL(
+		fm_manifest_begin(&m, openat(dir, name, O_RDWR | O_CREAT | O_TRUNC, 0600)), 0);
+	m.bytes = FM_MANIFEST_BYTES_MAX - FM_MANIFEST_PACK_MAX;
+	for (unsigned i = 0; ret == 0 && i < FM_MANIFEST_PACK_MAX; i++)
+		ret = fm_manifest_add(&m, &e);
+	CU_ASSERT_EQUAL(ret, -EFBIG);
+	CU_ASSERT_TRUE(m.bytes <= FM_MANIFEST_BYTES_MAX);
+	fm_manifest_close(&m);
+	CU_ASSERT_EQUAL(unlinkat(dir, name, 0), 0);
+}
+
 static void test_full_disk(void)
 {
 	struct fm_manifest m;
@@ -252,6 +271,7 @@ static void test_full_disk(void)
 static const struct fm_test tests[] = {
 	{ "what was listed is read again", test_round_trip },
 	{ "damage is told, wherever it is", test_damage },
+	{ "there is an end to it", test_too_long },
 	{ "a disk that is full is told", test_full_disk },
 	{ "only the names of manifests are those", test_names },
 	{"what is no manifest is not taken for none", test_something_else},

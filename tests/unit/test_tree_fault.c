@@ -538,6 +538,22 @@ static void test_same_is_synced(void)
 	}
 }
 
+/* Goal: what is put aside while nothing differs has an end, and what is more is made. */
+static void test_look_is_full(void)
+{
+	scene_begin(IN_MEMORY);
+	put_version(options(), 1);
+	fm_fault_arm("tree.look_full", 1);
+	offer_same(true, false);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_STRING_NOT_EQUAL(ours(FM_STAGING_TREE), "");
+	OK(finish());
+	t->ops->close(t);
+	CU_ASSERT_TRUE(is_version("tree", 1));
+	scene_end();
+}
+
 /* Goal: what is mounted in it stays there where nothing differs, and has a sync of its own. */
 static void test_mounted_is_synced(void)
 {
@@ -1184,7 +1200,8 @@ static const struct fm_test tests[] = {
 	{"a failing sync of the directory undoes the publication", test_undo},
 	{"nothing is published after a failed sync", test_broken_sync},
 	{"an update that changes nothing syncs what is there", test_same_is_synced},
-	{"where it cannot be noted that this failed", test_mark_fails},
+	{"and makes it if too much would be put aside", test_look_is_full},
+	{"where it cannot be noted that a sync failed", test_mark_fails},
 	{"and nobody is there to be told", test_keeping_fails},
 	{"what appears in the version that is replaced is not lost", test_late},
 	{"and may not be on the disk if its sync fails", test_late_fails_to_sync},

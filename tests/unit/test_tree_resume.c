@@ -15,6 +15,24 @@
 
 /* --------------------------------------------------------------------------------------- resume */
 
+/* Whether the manifest of the tree that is there has so many entries. Where the file system has no
+ * times of birth there is none. */
+static bool are_listed(uint64_t count)
+{
+	int parent = open(dir, O_RDONLY | O_DIRECTORY);
+	struct fm_manifest_reader m;
+	struct fm_manifest_key key;
+	bool are = true;
+
+	if (fm_manifest_key_at(parent, "tree", &key) == 0 &&
+	    fm_manifest_open(&m, parent, &key) == 0) {
+		are = m.entries == count;
+		fm_manifest_free(&m);
+	}
+	close(parent);
+	return are;
+}
+
 /* One try: two files in the journal, two not (they are made after the last log), and it dies. */
 static void die_half_way(struct fm_tree_sink_opts opts, bool is_prepared)
 {
@@ -90,6 +108,7 @@ static void send_rest(void)
 	CU_ASSERT_TRUE(has_content("tree/new", 5, 900) && has_stat("tree/d", 0750, A_TIME + 50));
 	/* What the source has no more did not come along. */
 	CU_ASSERT_TRUE(names_in(at("tree"), "") == 4 && names_in(at("tree/d"), "") == 1);
+	CU_ASSERT_TRUE(are_listed(4));
 	CU_ASSERT_EQUAL(names_in(dir, OURS), 0);
 }
 
@@ -782,6 +801,7 @@ static void run_update(void)
 	CU_ASSERT_EQUAL(ino_of("tree/same") == old_ino, !is_cloned);
 	CU_ASSERT_FALSE(is_there("tree/gone"));
 	CU_ASSERT_EQUAL(names_in(dir, ""), 1);
+	CU_ASSERT_TRUE(are_listed(is_cloned ? 5 : 4));	/* what was offered twice, once */
 	close(held);
 }
 

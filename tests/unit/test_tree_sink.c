@@ -11,6 +11,7 @@
 #include "mover/base/budget.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "mover/tree/sink.h"
 #include "mover/tree/xattr_rules.h"
 #include "mover/tree/stash.h"
 #include "mover/tree/wanted.h"
@@ -995,6 +996,28 @@ static void test_dry_counts_as_update(void)
 	scene_end();
 }
 
+/* Goal: the names that differ have an end, and what is behind it is not told; the tree is there. */
+static void test_too_many_names(void)
+{
+	struct fm_tree_sink_opts opts = options();
+	static struct fm_tree_names page;
+	uint64_t from = 0;
+
+	opts.has_names = true;
+	scene_begin(IN_MEMORY);
+	MUST(sink_new(opts));
+	fm_sink_of(t)->names.bytes = FM_SINK_NAMES_BYTES_MAX;	/* of others */
+	pack_begin(0);
+	add_file("f", 1, 10);
+	OK(apply());
+	OK(finish());
+	CU_ASSERT_EQUAL(t->ops->names(t, &from, &page, &err), -EFBIG);
+	CU_ASSERT_TRUE(t->note && strstr(t->note, "cannot all be told"));
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/f", 1, 10));
+	scene_end();
+}
+
 #ifdef FM_FAULTS
 static void count_stats(void *ctx, const char *name)
 {
@@ -1549,6 +1572,7 @@ static const struct fm_test tests[] = {
 	{"what has no room is refused before anything is made", test_room},
 	{"an update that brings nothing needs no room", test_nothing_needs_no_room},
 	{"a dry run counts what the update does", test_dry_counts_as_update},
+	{"names that differ have an end", test_too_many_names},
 	{"a quota is asked, and told", test_quota},
 	{"a quota counts both versions of a tree that is brought up to date",
 	 test_quota_of_an_update},
