@@ -92,9 +92,20 @@ static void count_written(struct fm_rx *r)
 }
 
 /*
- * A chunk was read back: compares it with what came. If it differs, the source still has the bytes
- * and sends them again.
+ * The disk gives back something else. The source still has the bytes and sends them again, as long
+ * as it hears of that, and no other copy was believed.
  */
+static void read_back_wrong(struct fm_rx *r)
+{
+	struct fm_flow *f = r->flow;
+	bool comes_again = fm_link_read_wrong(r->x, &r->chunk, f->state == FM_FLOW_UP);
+
+	if (comes_again)
+		fm_lane_log_read_back(f->lane, r->chunk.len, r->chunk.offset);
+	settle(r, comes_again ? FM_ACK_CORRUPT : FM_ACK_DROPPED);
+}
+
+/* A chunk was read back: compares it with what came. */
 static void read_back_done(struct fm_io *io)
 {
 	struct fm_rx *r = fm_container_of(io, struct fm_rx, io);
@@ -108,9 +119,7 @@ static void read_back_done(struct fm_io *io)
 		   fm_crc32c(0, io->buf, r->chunk.len) == r->chunk.crc) {
 		count_written(r);
 	} else {
-		fm_link_corrupt(r->x);
-		fm_lane_log_read_back(f->lane, r->chunk.len, r->chunk.offset);
-		settle(r, FM_ACK_CORRUPT);
+		read_back_wrong(r);
 	}
 }
 

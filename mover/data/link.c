@@ -688,6 +688,16 @@ void fm_link_corrupt(struct fm_xfer *x)
 	unlock(x);
 }
 
+bool fm_link_read_wrong(struct fm_xfer *x, const struct fm_chunk *chunk, bool is_heard)
+{
+	bool comes_again;
+
+	lock(x);
+	comes_again = fm_xfer_read_wrong(x, chunk, is_heard);
+	unlock(x);
+	return comes_again;
+}
+
 void fm_link_fail_io(struct fm_xfer *x, int code, const char *what, uint64_t offset)
 {
 	lock(x);

@@ -172,6 +172,8 @@ int fm_link_accept(struct fm_xfer *x, const struct fm_chunk *chunk);
 void fm_link_written(struct fm_xfer *x, const struct fm_chunk *chunk,
 		     const struct fm_conn_info *by);
 void fm_link_corrupt(struct fm_xfer *x);
+/* What was read back is something else. Whether it is to come again. */
+bool fm_link_read_wrong(struct fm_xfer *x, const struct fm_chunk *chunk, bool is_heard);
 void fm_link_fail_io(struct fm_xfer *x, int code, const char *what, uint64_t offset);
 /* A chunk comes to its place in the sink; the landing holds a reference until it is over. */
 int fm_link_land(struct fm_xfer *x, const struct fm_chunk *chunk, struct fm_landing *l);

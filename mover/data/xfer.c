@@ -858,6 +858,18 @@ void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk, const stru
 		fm_xfer_note_written(x, chunk);
 }
 
+bool fm_xfer_read_wrong(struct fm_xfer *x, const struct fm_chunk *chunk, bool is_heard)
+{
+	x->corrupt_chunks++;
+	if (is_heard && !is_seen(x, chunk->seq))
+		return true;
+	fm_xfer_fail(x, -EBADMSG,
+		     "the disk gives back other bytes than were written to it: %u bytes at byte "
+		     "%llu, and a connection that brought them broke meanwhile",
+		     chunk->len, (unsigned long long)chunk->offset);
+	return false;
+}
+
 size_t fm_xfer_take_log(struct fm_xfer *x, struct fm_written *out)
 {
 	size_t count = x->log_count;

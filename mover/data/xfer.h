@@ -362,6 +362,14 @@ void fm_xfer_written(struct fm_xfer *x, const struct fm_chunk *chunk,
 		     const struct fm_conn_info *by);
 
 /*
+ * Sink: it was written, and what was read back is something else. It is to come again. False: it is
+ * not, and the transfer fails: another copy of it counted already, or (is_heard false) the
+ * connection is gone whose sender would hear of it, and who sends it again meanwhile may have been
+ * believed, or be about to be.
+ */
+bool fm_xfer_read_wrong(struct fm_xfer *x, const struct fm_chunk *chunk, bool is_heard);
+
+/*
  * Sink that has a place (store/store.h): whether the chunk may come there now, which it does until
  * fm_xfer_landed(); l is the caller's. As fm_xfer_accept(), and -EALREADY: it is there; -EAGAIN:
  * just coming over another connection, whose bytes may be damaged where these were found good.

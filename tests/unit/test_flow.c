@@ -619,6 +619,97 @@ static void test_lent_slab_is_cleared(void)
 	sink_end(of_sink);
 }
 
+/* ---- what is read back ---- */
+
+static struct file read_again;
+
+/* A chunk came for a file that is read back, was written, and is being read again. */
+static struct fm_xfer *begin_read_back(struct fm_data_msg *chunk)
+{
+	struct fm_xfer *x;
+
+	begin();
+	read_again = (struct file){ .count = 0 };
+	x = sink(&read_again, 3, NULL);
+	x->o.is_read_back = true;
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
+	*chunk = (struct fm_data_msg){.type = FM_DATA_CHUNK,
+				      .xfer = 3,
+				      .length = CHUNK,
+				      .generation = sent.generation};
+	memset(w.flow->rx_lease.region.memory, 7, CHUNK);
+	chunk->data_crc = fm_crc32c(0, w.flow->rx_lease.region.memory, CHUNK);
+	say(chunk);
+	CU_ASSERT_EQUAL_FATAL(read_again.count, 1);
+	end_io(&read_again, CHUNK);
+	CU_ASSERT_EQUAL_FATAL(read_again.count, 1);
+	return x;
+}
+
+static void give_back(int byte)
+{
+	memset(read_again.reading[0]->buf, byte, CHUNK);
+	end_io(&read_again, CHUNK);
+	spin();
+}
+
+/* Goal: what the disk gives back wrong comes again. */
+static void test_read_back_comes_again(void)
+{
+	struct fm_data_msg chunk;
+	struct fm_xfer *x = begin_read_back(&chunk);
+	struct fm_moved moved;
+	struct fm_err err;
+
+	give_back(6);
+	CU_ASSERT_TRUE(sent.type == FM_DATA_ACK && sent.status == FM_ACK_CORRUPT);
+	CU_ASSERT_EQUAL(fm_link_error(x, &err), 0);
+	memset(w.flow->rx_lease.region.memory, 7, CHUNK);
+	say(&chunk);
+	end_io(&read_again, CHUNK);
+	give_back(7);
+	CU_ASSERT_TRUE(sent.type == FM_DATA_ACK && sent.status == FM_ACK_WRITTEN);
+	fm_link_moved(x, &moved);
+	CU_ASSERT_TRUE(moved.bytes == CHUNK && moved.corrupt == 1);
+	sink_end(x);
+}
+
+/* Goal: where another copy of it counted before, nobody sends it again, and the file may be taken
+ * for whole: so the transfer fails. */
+static void test_read_back_after_it_counted(void)
+{
+	struct fm_data_msg chunk;
+	struct fm_xfer *x = begin_read_back(&chunk);
+	const struct fm_chunk other = {.len = CHUNK, .crc = chunk.data_crc};
+	struct fm_err err;
+
+	fm_link_written(x, &other, &info);
+	give_back(6);
+	CU_ASSERT_EQUAL(fm_link_error(x, &err), -EBADMSG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the disk gives back other bytes"));
+	sink_end(x);
+}
+
+/* Goal: the same where the connection is gone, whose sender would have to hear of it. */
+static void test_read_back_unheard(void)
+{
+	struct fm_data_msg chunk;
+	struct fm_xfer *x = begin_read_back(&chunk);
+	struct fm_err err;
+
+	break_conn();
+	give_back(6);
+	CU_ASSERT_EQUAL(fm_link_error(x, &err), -EBADMSG);
+	end_read(&w.disk);
+	end_read(&w.disk);
+	spin();
+	fm_link_remove(w.link, x);
+	spin();
+	fm_xfer_free(x);
+	end();
+}
+
 /* ---- what is in memory ---- */
 
 static struct file lying;		/* a file whose bytes lie in memory */
@@ -1070,6 +1161,11 @@ static const struct fm_test tests[] = {
 	{"a chunk without its bytes may not come over TCP", test_chunk_brings_its_bytes},
 	{"what another session left in a slab is gone when it is lent over RDMA",
 	 test_lent_slab_is_cleared},
+	{"what the disk gives back wrong comes again", test_read_back_comes_again},
+	{"what it gives back wrong fails the transfer if another copy counted",
+	 test_read_back_after_it_counted},
+	{"what it gives back wrong fails the transfer if nobody hears of it",
+	 test_read_back_unheard},
 	{"what lies in memory is sent from there over TCP, and as it is when it is sent",
 	 test_memory_is_sent_from_where_it_lies},
 	{"what is sent again without a read has the CRC that it had", test_keeps_its_crc},
