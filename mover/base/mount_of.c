@@ -39,7 +39,7 @@ static size_t taken(const char *point, const char *path)
 	return path[len] == '/' || path[len] == '\0' ? len : 0;
 }
 
-unsigned fm_mount_in(FILE *mounts, const char *path)
+unsigned fm_mount_in(FILE *mounts, const char *path, size_t *out_len)
 {
 	size_t size = 0, most = 0, len;
 	unsigned best = 0, id;
@@ -57,15 +57,31 @@ unsigned fm_mount_in(FILE *mounts, const char *path)
 		}
 	}
 	free(line);
+	*out_len = most;
 	return best;
 }
 
-unsigned fm_mount_of(const char *path)
+static unsigned look_up(const char *path, size_t *out_len)
 {
 	FILE *mounts = fopen("/proc/self/mountinfo", "re");
-	unsigned mount = mounts ? fm_mount_in(mounts, path) : 0;
+	unsigned mount = mounts ? fm_mount_in(mounts, path, out_len) : 0;
 
 	if (mounts)
 		(void)fclose(mounts);	/* only read */
 	return mount;
+}
+
+unsigned fm_mount_of(const char *path)
+{
+	size_t len;
+
+	return look_up(path, &len);
+}
+
+size_t fm_mount_len(const char *path)
+{
+	size_t len = 0;
+
+	(void)look_up(path, &len);
+	return len;
 }

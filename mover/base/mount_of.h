@@ -11,7 +11,13 @@
  */
 unsigned fm_mount_of(const char *path);
 
-/* The same with another such file. */
-unsigned fm_mount_in(FILE *mounts, const char *path);
+/*
+ * How much of that path its mount point takes, in bytes; 0: none is found. Less than it was: what
+ * the path led to is not mounted any more, and it leads to what lies beneath.
+ */
+size_t fm_mount_len(const char *path);
+
+/* Both with another such file. */
+unsigned fm_mount_in(FILE *mounts, const char *path, size_t *out_len);
 
 #endif

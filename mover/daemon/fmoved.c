@@ -35,6 +35,7 @@
 #include "mover/base/err.h"
 #include "mover/base/holder.h"
 #include "mover/base/log.h"
+#include "mover/base/mount_of.h"
 #include "mover/base/network.h"
 #include "mover/base/users.h"
 #include "mover/base/worker.h"
@@ -66,6 +67,8 @@
 #define HOLDERS_NS (5 * FM_NS_PER_S)
 #define STOP_LOOK_NS (500 * FM_NS_PER_MS)
 #define LOOK_AGAIN_NS (10 * FM_NS_PER_MS)
+/* for a store that is just being looked at, and answers */
+#define OPENINGS_NS (500 * FM_NS_PER_MS)
 #define DRAIN_PASSES_MAX 10000		/* of a loop that nobody feeds any more */
 /* a lane with work under way looks for so long before it sleeps */
 #define SPIN_NS 20000
@@ -236,13 +239,17 @@ int fm_fmoved_open_store(const struct fm_config_store *cfg, const struct fm_volu
 			 struct fm_store **out, struct fm_err *err)
 {
 	struct fm_store_opts opts = store_opts(cfg);
+	int ret;
 
 	if (volume) {
 		opts.shared = volume->shared;
 		opts.is_sealed = volume->shared[0];
 		opts.written_by = volume->written_by;
 	}
-	return open_store(cfg, &opts, out, err);
+	ret = open_store(cfg, &opts, out, err);
+	if (ret == 0)
+		(*out)->mount_len = fm_mount_len(cfg->directory);
+	return ret;
 }
 
 bool fm_fmoved_asks_users(const struct fm_config_store *cfg)
@@ -700,6 +707,22 @@ static bool await_worker(struct fm_fmoved *fmoved)
 	return false;
 }
 
+/* Until no store is being opened or looked at; how many are after OPENINGS_NS. */
+static unsigned await_openings(struct fm_fmoved *fmoved)
+{
+	uint64_t by_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + OPENINGS_NS;
+	unsigned n;
+
+	if (!fmoved->follow)
+		return 0;
+	while ((n = fm_follow_awaits(fmoved->follow)) > 0 &&
+	       fm_clock_real.now_ns(fm_clock_real.ctx) < by_ns) {
+		(void)nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+		drain(fmoved->loop);
+	}
+	return n;
+}
+
 /*
  * Nothing ends a thread that waits for what does not answer: it opens a store, looks at a directory
  * for a reload, or looks a name up. What else the worker has ends before.
@@ -712,7 +735,7 @@ static void end_worker(struct fm_fmoved *fmoved)
 	if (!fmoved->worker)
 		return;
 	is_over = await_worker(fmoved);
-	openings = fmoved->follow ? fm_follow_awaits(fmoved->follow) : 0;
+	openings = await_openings(fmoved);
 	if (!is_over || openings > 0) {
 		fm_log_warn("%s does not answer: ending without it",
 			    openings > 0 ? "the file system of a store, or the user database,"

@@ -122,7 +122,10 @@ int fm_follow_fill(struct fm_follow *follow, struct fm_err *err);
 /* From now on what does not answer, or is on a volume, comes when it can. */
 void fm_follow_start(struct fm_follow *follow);
 
-/* How many stores are being opened just now. */
+/* Look at once whether each store's path leads to what is served of it. */
+void fm_follow_look(struct fm_follow *follow);
+
+/* How many stores are being opened, or looked at, just now. */
 unsigned fm_follow_awaits(const struct fm_follow *follow);
 void fm_follow_stop(struct fm_follow *follow);
 

@@ -12,6 +12,11 @@
  * fmove-nvmed is about to unmount, the store goes; what still reads it keeps the volume until it
  * ends. While nothing can be read of fmove-nvmed, all stays as it is: without it nobody unmounts.
  *
+ * A store on no volume is what its path leads to. When that is another directory than the one that
+ * is open, since a file system was mounted there after the start or the directory was made anew, it
+ * is opened anew: what had begun goes on in the former one, as on a volume that changes. When
+ * something was unmounted, what is open stays: beneath a mount point nobody wants his files.
+ *
  * Each store is opened by itself, on a thread of its own: one whose file system does not answer
  * keeps that thread, and no store that is elsewhere. What is on one mount is opened one after the
  * other until that mount has answered, then MOUNT_THREADS at once: so a mount that hangs costs one
@@ -30,6 +35,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -43,6 +49,8 @@
 /* For so long a start waits for all of its stores together. */
 #define PATIENCE_NS (3 * FM_NS_PER_S)
 #define MOUNT_THREADS 4u
+/* A store is looked at once in so many looks. */
+#define LOOKS_APART 10u
 /* Those that hang since an earlier configuration, and those of this one. */
 #define OPENINGS_MAX (2u * FM_STORES_MAX)
 
@@ -56,6 +64,14 @@ struct fm_follow {
 	struct fm_log_limit changes;	/* of what a file system fails with, to and fro */
 	struct fm_list openings;	/* one for a name, directory and device at most */
 	unsigned count;			/* of them, OPENINGS_MAX at most */
+	unsigned looks;			/* so far; may begin anew */
+};
+
+/* What a store has open. */
+struct place {
+	dev_t device;			/* 0: nothing, or it is not open */
+	ino_t inode;
+	size_t mount_len;
 };
 
 /* A store that is being opened. */
@@ -67,21 +83,34 @@ struct opening {
 	struct fm_config *cfg;		/* of which it is */
 	const struct fm_config_store *of;
 	struct fm_volume_store as;
+	struct place was;		/* device > 0: to be opened only if it is elsewhere now */
 	unsigned mount;			/* 0: not known */
 	bool is_of_users;		/* its rules need the user database, which may hang */
 	bool has_answered;		/* what is on its mount, just now */
 	bool is_begun;
 	bool is_done;			/* it waits for fm_follow_fill() */
-	struct fm_store *store;		/* the thread's, until it is done */
+	struct fm_store *store;		/* the thread's, until it is done; NULL: not opened */
+	bool is_unmounted;		/* what it was on */
 	struct fm_err err;
 	int ret;
 };
 
 /* ---- on a thread of its own ---- */
 
-static void *open_run(void *arg)
+/* Whether the path leads to another directory than it did, and to no former one beneath a mount. */
+static bool leads_elsewhere(struct opening *o)
 {
-	struct opening *o = arg;
+	const char *path = o->of->directory;
+	struct stat st;
+
+	if (stat(path, &st) < 0 || (st.st_dev == o->was.device && st.st_ino == o->was.inode))
+		return false;
+	o->is_unmounted = fm_mount_len(path) < o->was.mount_len;
+	return !o->is_unmounted;
+}
+
+static void open_it(struct opening *o)
+{
 	bool is_on_volume = o->of->volume[0];
 
 	o->ret = fm_fmoved_open_store(o->of, is_on_volume ? &o->as : NULL, &o->store, &o->err);
@@ -93,6 +122,14 @@ static void *open_run(void *arg)
 				    o->of->volume);
 		o->store->ops->free(o->store);
 	}
+}
+
+static void *open_run(void *arg)
+{
+	struct opening *o = arg;
+
+	if (o->was.device == 0 || leads_elsewhere(o))
+		open_it(o);
 	fm_loop_post(o->follow->fmoved->loop, &o->task);
 	return NULL;
 }
@@ -129,11 +166,33 @@ static bool ask_again(const struct opening *o, struct fm_volume_store *as)
 	return true;
 }
 
+static struct place place_of(struct fm_follow *f, const struct fm_config_store *of)
+{
+	struct fm_store_ref *ref =
+		fm_engine_store_get(f->fmoved->engine, of->name, strlen(of->name));
+	struct place is = { 0 };
+
+	if (ref) {
+		is = (struct place){ref->store->device, ref->store->inode, ref->store->mount_len};
+		fm_engine_store_put(ref);
+	}
+	return is;
+}
+
+static bool is_open_as_it_was(const struct opening *o)
+{
+	struct place is = place_of(o->follow, o->of);
+
+	return is.device == o->was.device && is.inode == o->was.inode;
+}
+
 /* Whether what was opened is still what is mounted: it was open by nobody until then. */
 static bool is_still_so(const struct opening *o)
 {
 	struct fm_volume_store as;
 
+	if (o->was.device > 0)
+		return is_open_as_it_was(o);
 	if (!o->of->volume[0])
 		return silent_of(o->follow, o->of) != NULL;
 	return ask_again(o, &as) && fm_volume_store_is(&as, o->store);
@@ -181,16 +240,26 @@ static bool is_still_there(const struct opening *o)
 	return ask_again(o, &as) && as.device == o->as.device;
 }
 
-/* The next look tries it again. Of a store on no volume it is told by the store what is wrong. */
+/* Whether its store, on no volume, does not say yet that it cannot be opened, and why. */
+static bool is_to_be_told(const struct opening *o)
+{
+	const struct fm_store *silent = silent_of(o->follow, o->of);
+
+	return silent ? silent->silent_code != o->ret : o->was.device > 0 && is_still_so(o);
+}
+
+/*
+ * The next look tries it again. Of a store on no volume it is told by the store what is wrong, also
+ * of one that is open: what is put there would be where its path does not lead any more.
+ */
 static void could_not_open(struct opening *o)
 {
-	const struct fm_store *silent = o->of->volume[0] ? NULL : silent_of(o->follow, o->of);
 	struct fm_err err;
 
 	if (o->of->volume[0]) {
 		if (is_still_there(o))
 			say_error(o, &o->err);
-	} else if (silent && silent->silent_code != o->ret) {
+	} else if (is_to_be_told(o)) {
 		fm_log_some(&o->follow->changes, fm_loop_now(o->follow->fmoved->loop),
 			    FM_LOG_ERROR, "%s", o->err.text);
 		if (set_silent(o->follow, o->of, o->ret, &err) < 0)
@@ -198,9 +267,30 @@ static void could_not_open(struct opening *o)
 	}
 }
 
+/* What a look found that leaves the store as it is. */
+static void say_looked(const struct opening *o)
+{
+	struct fm_err err;
+
+	if (!o->is_unmounted) {
+		fm_err_clear(said_of(o));
+		return;
+	}
+	(void)fm_err_set(&err, -ENODEV,
+			 "store \"%s\": what was mounted at %s, or above it, is not mounted any "
+			 "more; what fmoved has open of it is served until it is mounted again, or "
+			 "fmoved is restarted", o->of->name, o->of->directory);
+	say_error(o, &err);
+}
+
 static void say_opened(const struct opening *o)
 {
-	if (o->of->volume[0])
+	if (o->was.device > 0)
+		fm_log_warn("store \"%s\": %s is another directory than the one that was open%s; "
+			    "it is served from now on, and what had begun goes on in the former "
+			    "one", o->of->name, o->of->directory,
+			    o->store->device != o->was.device ? ", on another file system" : "");
+	else if (o->of->volume[0])
 		fm_log_info("store \"%s\": volume %s is mounted%s%s%s%s", o->of->name,
 			    o->of->volume, o->as.shared[0] ? ", sealed as " : "", o->as.shared,
 			    o->as.written_by[0] ? ", and read-write at " : "", o->as.written_by);
@@ -222,6 +312,9 @@ static void take(struct opening *o)
 	if (o->ret < 0) {
 		if (is_wanted)
 			could_not_open(o);
+	} else if (!o->store) {
+		if (is_wanted)
+			say_looked(o);
 	} else if (!is_wanted || !is_still_so(o)) {
 		o->store->ops->free(o->store);
 	} else {
@@ -314,11 +407,11 @@ static bool is_being_opened(const struct fm_follow *f, const struct fm_config_st
 }
 
 /*
- * as: of its volume; NULL: it is on none. Without memory, or with too many that hang, it is tried
- * again at the next look.
+ * as: of its volume; NULL: it is on none. was: only if its path leads elsewhere now; NULL: it is
+ * not open. Without memory, or with too many that hang, it is tried again at the next look.
  */
 static void open_as(struct fm_follow *f, const struct fm_config_store *of,
-		    const struct fm_volume_store *as)
+		    const struct fm_volume_store *as, const struct place *was)
 {
 	struct opening *o;
 
@@ -333,6 +426,8 @@ static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 	o->of = of;
 	if (as)
 		o->as = *as;
+	if (was)
+		o->was = *was;
 	o->task.run = open_done;
 	o->mount = fm_mount_of(of->directory);
 	o->is_of_users = fm_fmoved_asks_users(of);
@@ -369,7 +464,7 @@ static void follow(struct fm_follow *f, const struct fm_config_store *of,
 		fm_engine_remove_store(engine, of->name);
 	}
 	if (as->device != 0)
-		open_as(f, of, as);
+		open_as(f, of, as, NULL);
 }
 
 static const char *volume_of(void *ctx, const char *store, size_t len)
@@ -449,7 +544,30 @@ static void look_at_silent(struct fm_follow *f)
 
 	for (unsigned i = 0; i < cfg->store_count; i++)
 		if (!cfg->stores[i].volume[0] && silent_of(f, &cfg->stores[i]))
-			open_as(f, &cfg->stores[i], NULL);
+			open_as(f, &cfg->stores[i], NULL, NULL);
+}
+
+static void look_whether_moved(struct fm_follow *f, const struct fm_config_store *of)
+{
+	struct place was = of->volume[0] ? (struct place){ 0 } : place_of(f, of);
+
+	if (was.device > 0)
+		open_as(f, of, NULL, &was);
+}
+
+void fm_follow_look(struct fm_follow *f)
+{
+	for (unsigned i = 0; i < f->fmoved->cfg->store_count; i++)
+		look_whether_moved(f, &f->fmoved->cfg->stores[i]);
+}
+
+/* A part of them at each look, so that many stores are not many threads at once. */
+static void look_at_open(struct fm_follow *f)
+{
+	const struct fm_config *cfg = f->fmoved->cfg;
+
+	for (unsigned i = f->looks++ % LOOKS_APART; i < cfg->store_count; i += LOOKS_APART)
+		look_whether_moved(f, &cfg->stores[i]);
 }
 
 static void timer_fire(struct fm_timer *timer)
@@ -457,6 +575,7 @@ static void timer_fire(struct fm_timer *timer)
 	struct fm_follow *f = fm_container_of(timer, struct fm_follow, timer);
 
 	look_at_silent(f);
+	look_at_open(f);
 	look_at_volumes(f);
 	fm_reload_sockets(f->fmoved->reload);
 	fm_timer_set(f->fmoved->loop, timer, fm_loop_now(f->fmoved->loop) + LOOK_NS);
@@ -509,7 +628,7 @@ int fm_follow_new(struct fm_fmoved *fmoved, struct fm_follow **out, struct fm_er
 	*out = f;
 	for (unsigned i = 0; i < cfg->store_count; i++)
 		if (!cfg->stores[i].volume[0])
-			open_as(f, &cfg->stores[i], NULL);
+			open_as(f, &cfg->stores[i], NULL, NULL);
 	await_stores(f);
 	return 0;
 }
@@ -607,7 +726,7 @@ void fm_follow_free(struct fm_follow *f)
 	fm_list_each (at, next, &f->openings) {		/* of half a start */
 		struct opening *o = fm_container_of(at, struct opening, at);
 
-		if (o->ret == 0)
+		if (o->ret == 0 && o->store)
 			o->store->ops->free(o->store);
 		end_open(o);
 	}

@@ -5,10 +5,9 @@
  * Peers, stores, sockets, rate limit, log level and address are taken over; for the rest the log
  * names what needs a restart. A configuration with a mistake, or a store that cannot be opened,
  * changes nothing, but that peers whose entry is gone are revoked; the status says so until a
- * reload succeeds. Of a store that cannot be written to it warns, as a start does, and of one whose
- * directory is another now: what was opened is served, until a restart. One whose file system, or
- * the user database that its rules need, does not answer within PATIENCE_NS is silent, as after a
- * start; where sockets need that database it is a mistake. A node that joins while the
+ * reload succeeds. Of a store that cannot be written to it warns, as a start does. One whose file
+ * system, or the user database that its rules need, does not answer within PATIENCE_NS is silent,
+ * as after a start; where sockets need that database it is a mistake. A node that joins while the
  * configuration is read may not be in what was read: then it is read once more, and nobody is taken
  * for removed who was not there yet. Control loop only; reading happens on a worker's thread,
  * opening on one of its own.
@@ -21,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
@@ -63,12 +61,6 @@ struct fm_reload {
 	unsigned removed_more;
 	/* Behind it, and nothing waits for that: a file system may not answer. */
 	struct fm_work look;
-	struct served {
-		char name[FM_NAME_LEN_MAX + 1];
-		dev_t device;			/* 0: it has no directory */
-		ino_t inode;
-	} served[FM_CONFIG_STORES_MAX];		/* the worker's, while it looks */
-	unsigned served_count;
 	bool is_looking;
 	bool is_look_wanted;
 };
@@ -213,12 +205,6 @@ static void visit_peer(void *ctx, const struct fm_peer_status *p)
 
 	if (!n->is_stores && n->count < FM_PEERS_MAX)
 		snprintf(n->name[n->count++], sizeof(n->name[0]), "%s", p->name);
-}
-
-static void skip_peer(void *ctx, const struct fm_peer_status *p)
-{
-	(void)ctx;
-	(void)p;
 }
 
 static void visit_node(void *ctx, const struct fm_node_status *s)
@@ -392,39 +378,6 @@ static void say_restarts(const struct fm_reload *r)
 
 /* ---- what cannot be used as configured ---- */
 
-static void note_served(void *ctx, const struct fm_store *s)
-{
-	struct fm_reload *r = ctx;
-	struct served *to;
-
-	if (s->is_hidden || r->served_count == FM_CONFIG_STORES_MAX)
-		return;
-	to = &r->served[r->served_count++];
-	(void)snprintf(to->name, sizeof(to->name), "%s", s->name);
-	to->device = s->device;
-	to->inode = s->inode;
-}
-
-/* A store keeps the directory that it opened. If something was mounted there since, or it was made
- * anew, whoever looks at the path sees another one than our peers do. */
-static void warn_if_moved(const struct fm_reload *r, const struct fm_config_store *cfg)
-{
-	struct stat st;
-
-	for (unsigned i = 0; i < r->served_count; i++) {
-		const struct served *is = &r->served[i];
-
-		if (strcmp(is->name, cfg->name) != 0 || is->device == 0)
-			continue;
-		if (stat(cfg->directory, &st) == 0 &&
-		    (st.st_dev != is->device || st.st_ino != is->inode))
-			fm_log_warn("%.200s:%u: store \"%s\": %s is another directory than the one "
-				    "that fmoved opened and still serves; was something mounted "
-				    "there since? A restart of fmoved serves this one", cfg->file,
-				    cfg->line, cfg->name, cfg->directory);
-	}
-}
-
 /* With a configuration of its own: by the end of this there may be another one. */
 static void look_run(struct fm_work *work)
 {
@@ -434,8 +387,6 @@ static void look_run(struct fm_work *work)
 
 	if (fm_config_load(r->fmoved->opts.config_file, &cfg, &err) < 0)
 		return;		/* it changed again; the next reload says what is wrong */
-	for (unsigned i = 0; i < cfg->store_count; i++)
-		warn_if_moved(r, &cfg->stores[i]);
 	fm_faults_warn(cfg);
 	fm_config_free(cfg);
 }
@@ -445,16 +396,10 @@ static void look_done(struct fm_work *work);
 /* One at a time; the one under way may have looked before this reload. */
 static void look_start(struct fm_reload *r)
 {
-	static const struct fm_status_visitor visitor = {
-		.node = visit_node, .store = note_served, .peer = skip_peer, .rail = visit_rail,
-	};
-
 	r->is_look_wanted = r->is_looking;
 	if (r->is_looking)
 		return;
 	r->is_looking = true;
-	r->served_count = 0;
-	fm_engine_status(r->fmoved->engine, &visitor, r);
 	r->look.run = look_run;
 	r->look.done = look_done;
 	fm_worker_submit(r->fmoved->worker, &r->look, r->fmoved->loop);
@@ -497,6 +442,7 @@ static void take(struct fm_reload *r)
 	forget_removed(r);
 	fm_engine_config_taken(fmoved->engine, r->began_ms);
 	fm_log_info("reloaded %s", fmoved->opts.config_file);
+	fm_follow_look(fmoved->follow);
 	look_start(r);
 }
 

@@ -560,6 +560,7 @@ struct fm_store {
 	dev_t device;			/* that it is on, as stat(2) has it; 0: none */
 	bool may_stand;			/* its file system may never answer: see may_stand.h */
 	ino_t inode;			/* of its directory there */
+	size_t mount_len;		/* of its path: fm_mount_len(), when it was opened */
 	/* the stores of other nodes that have it, too, have the same bytes; "": none */
 	char shared[FM_SHARED_LEN_MAX + 1];
 	bool is_sealed;			/* ... which no node changes as long as it is called so */

@@ -46,20 +46,40 @@ no 1 'store' fmove put --force f n1:t/f
 same f "$node/t/f"
 use 1
 
-# The directory of a store is another one now: what was opened is served, and the log says so until a restart.
+# logged PATTERN: a new line of the log of n1 says so, within a while.
+logged() {
+	await has_said "$1" || bad "no \"$1\" in: $(cat new)"
+}
+
+# The directory of a store is another one now: that is served, after a reload and without one.
 sed -i "s,^stores = (,& { name = \"t\"; directory = \"$node/t\"; }\,," "$conf"
 reload 'reloaded'
 use 2
+moved='store "t": .*/t is another directory than the one that was open'
 mv "$node/t" "$node/former" && mkdir "$node/t"
-reload 'store "t": .*/t is another directory than .* still serves'
+reload "$moved;"
 ok fmove put f n1:t/g
-same f "$node/former/g"
-use 1
-crash n1
-start_again n1
-use 2
-ok fmove put --retry ${HANG_S}s f n1:t/f
-same f "$node/t/f"
+same f "$node/t/g"
+[ ! -e "$node/former/g" ] || bad "it went to the former directory"
+lines=$(wc -l <"$node/log")
+mv "$node/t" "$node/former2" && mkdir "$node/t"
+logged "$moved;"
+ok fmove put f n1:t/h
+same f "$node/t/h"
+
+# A file system is mounted there, as one that is late at boot. When it is unmounted what is open stays: beneath it nobody wants his files.
+if mount -t tmpfs none "$node/t" 2>/dev/null; then
+	trap 'status=$?; umount -l "$node/t" 2>/dev/null; (exit $status); down' EXIT
+	logged "$moved, on another file system;"
+	ok fmove put f n1:t/i
+	same f "$node/t/i"
+	lines=$(wc -l <"$node/log")
+	umount -l "$node/t"
+	logged 'store "t": what was mounted at .*/t, or above it, is not mounted any more'
+	ok fmove get n1:t/i back
+	ok fmove put f n1:t/j
+	[ ! -e "$node/t/j" ] || bad "it went beneath the mount point"
+fi
 use 1
 cp before "$conf"
 reload 'reloaded'

@@ -14,13 +14,15 @@ static const char mounts[] = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1
 			     "33 30 0:42 / /srv/data ro - fuse x rw\n"
 			     "34 33 0:43 / /srv/data/in ro - fuse x rw\n";
 
+static size_t len;	/* of the mount point that was found last */
+
 static unsigned at(const char *text, const char *path)
 {
 	FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
 	unsigned mount;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-	mount = fm_mount_in(f, path);
+	mount = fm_mount_in(f, path, &len);
 	fclose(f);
 	return mount;
 }
@@ -28,19 +30,23 @@ static unsigned at(const char *text, const char *path)
 static void test_found(void)
 {
 	CU_ASSERT_EQUAL(at(mounts, "/"), 22);
+	CU_ASSERT_EQUAL(len, 1);
 	CU_ASSERT_EQUAL(at(mounts, "/srv"), 22);
 	CU_ASSERT_EQUAL(at(mounts, "/srv/data2"), 22);
 	CU_ASSERT_EQUAL(at(mounts, "/srv/data/x"), 33);	/* it hides the other */
 	CU_ASSERT_EQUAL(at(mounts, "/srv/data"), 33);
 	CU_ASSERT_EQUAL(at(mounts, "/srv/data/in/x"), 34);
 	CU_ASSERT_EQUAL(at(mounts, "/srv/data two/x"), 31);
+	CU_ASSERT_EQUAL(len, strlen("/srv/data two"));
 	CU_ASSERT_TRUE(fm_mount_of("/proc/self") > 0);
 	CU_ASSERT_NOT_EQUAL(fm_mount_of("/proc/self"), fm_mount_of("/"));
+	CU_ASSERT_EQUAL(fm_mount_len("/proc/self"), strlen("/proc"));
 }
 
 static void test_not_found(void)
 {
 	CU_ASSERT_EQUAL(at(mounts, "null:"), 0);
+	CU_ASSERT_EQUAL(len, 0);
 	CU_ASSERT_EQUAL(at("\n", "/"), 0);
 	CU_ASSERT_EQUAL(at("34 22 0:4 / /cut\n", "/cu"), 0);
 }
