@@ -681,7 +681,9 @@ static bool try_again(struct fm_stage_ask *a, int code)
 /* For a run with other nodes, which does without if there is no descriptor. */
 static int dup_draft(const struct fm_stage_ask *a)
 {
-	return a->draft < 0 ? -1 : fm_call(fcntl(a->draft, F_DUPFD_CLOEXEC, 0));
+	return a->draft < 0 || FM_FAULT("stage.draft_dup")
+		       ? -1
+		       : fm_call(fcntl(a->draft, F_DUPFD_CLOEXEC, 0));
 }
 
 /* What is done for it goes on under another request's id. */

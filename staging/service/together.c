@@ -693,7 +693,7 @@ int fm_together_join(struct fm_togethers *all, const struct fm_together_source *
 	}
 	take_draft(t, draft);
 	if (!t->core && !t->is_looking && !t->is_anew) {
-		t->is_listed = a.source == t->self && !source->is_unlisted;
+		t->is_listed = a.source == t->self && !source->is_unlisted && t->draft >= 0;
 		fm_together_look_here(t, NULL);
 	}
 	*out = t;

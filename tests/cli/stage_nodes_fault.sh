@@ -110,4 +110,13 @@ reachable_at_2() {
 await reachable_at_2 || bad "n2 cannot ask n1"
 fmove stage --nodes all s/set >out 2>err || bad "n1, invited: $(cat err)"
 what_is_said "invited"
+
+# The node of the source has no descriptor left for the draft of its listing: it lists it again.
+echo draft >"$source/round"
+use 1
+restart 2 stage.draft_dup:1
+use 2
+timeout "$HANG_S" fmove stage --nodes all s/set >out 2>err || bad "draft_dup: $(cat err)"
+what_is_said draft_dup
+grep -q "^fault: stage.draft_dup" "$dir/c/n2/log" || bad "draft_dup: there was no draft"
 exit
