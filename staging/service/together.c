@@ -405,11 +405,11 @@ static bool have_all_spoken(const struct fm_together *t)
 
 /*
  * Ends a run that is over. Once nothing is under way any more, those who wait are told, and the run
- * is forgotten.
+ * is forgotten. A source that hangs keeps the run, and nobody who waits: the others have it.
  */
 static void finish(struct fm_together *t)
 {
-	if (t->ops > 0 || t->is_publishing)
+	if (fm_together_is_busy(t) || t->is_publishing)
 		return;
 	if (t->sink)
 		tell_sink(t);
@@ -417,7 +417,7 @@ static void finish(struct fm_together *t)
 	    fm_loop_now(t->all->o.loop) < t->over_ns + LAST_NS)
 		return;
 	tell_waiters(t);
-	if (t->users == 0 && !t->is_woken)
+	if (t->users == 0 && t->ops == 0 && !t->is_woken)
 		free_together(t);
 }
 

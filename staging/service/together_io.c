@@ -59,6 +59,16 @@ struct op {
 	int code;
 };
 
+bool fm_together_is_busy(const struct fm_together *t)
+{
+	return t->ops > t->at_source;
+}
+
+static bool is_at_source(enum op_kind kind)
+{
+	return kind == OP_READ || kind == OP_CHECK;
+}
+
 static bool is_current(const struct op *op)
 {
 	const struct fm_together *t = op->t;
@@ -72,6 +82,7 @@ static void op_free(struct op *op)
 
 	fm_list_del(&op->at);
 	fm_landed_put(op->b);
+	t->at_source -= is_at_source(op->kind);
 	free(op);
 	t->ops--;
 	fm_together_wake(t);
@@ -92,6 +103,7 @@ static struct op *op_new(struct fm_together *t, enum op_kind kind, uint32_t exte
 	op->extent = extent;
 	fm_list_append(&t->starting, &op->at);
 	t->ops++;
+	t->at_source += is_at_source(kind);
 	return op;
 }
 
@@ -147,7 +159,7 @@ static void read_run(struct fm_work *work)
 	uint8_t *chunk = fm_stage_chunk_buf_of_taken();
 
 	op->b = fm_landed_of_taken(op->ask.bytes - FM_STAGE_CHUNK);
-	if (!op->b || !chunk) {
+	if (!op->b || !chunk || FM_FAULT("stage.read_extent")) {
 		fm_stage_chunk_buf_free(chunk);
 		op->code = -ENOMEM;
 		return;
@@ -528,9 +540,7 @@ static void world_upload(void *ctx, unsigned to, uint32_t extent, int slot, unsi
  * operations have ended. */
 static void take_back(struct op *op)
 {
-	bool is_at_source = op->kind == OP_READ || op->kind == OP_CHECK;
-
-	if (is_at_source && fm_worker_cancel(op->t->all->o.worker, &op->work) &&
+	if (is_at_source(op->kind) && fm_worker_cancel(op->t->all->o.worker, &op->work) &&
 	    op->kind == OP_READ)
 		fm_budget_give(op->ask.bytes);
 }
@@ -1690,7 +1700,7 @@ static void forget_disk(struct fm_together *t)
 
 void fm_together_take_anew(struct fm_together *t)
 {
-	if (!t->is_anew || t->ops > 0)
+	if (!t->is_anew || fm_together_is_busy(t))
 		return;
 	t->is_anew = false;
 	forget_disk(t);

@@ -119,6 +119,7 @@ struct fm_together {
 	struct fm_list starting, running;	/* ops */
 	struct fm_memory_turn turn;	/* of those that wait for memory */
 	unsigned ops;			/* that have not ended, with works of other kinds */
+	unsigned at_source;		/* of these, reads and looks at the source: it may hang */
 	/* Of these, extents that are being written, that wait for a sync, that are being synced: */
 	struct fm_list batch, written, saving;
 	struct fm_work write_work, save_work;
@@ -185,6 +186,8 @@ struct fm_store_ref *fm_togethers_rules(const struct fm_togethers *all,
 bool fm_togethers_lack_volume(const struct fm_togethers *all, const struct fm_stage_about *a);
 void fm_together_look_here(struct fm_together *t, const char *asker);
 void fm_together_start_ops(struct fm_together *t);
+/* Whether anything is under way, but at the source, that uses what this node keeps. */
+bool fm_together_is_busy(const struct fm_together *t);
 /* What is to come again comes, once nothing is under way. */
 void fm_together_take_anew(struct fm_together *t);
 /* Cancels the operations to that node (-1: to all): they are not answered any more. */
