@@ -184,6 +184,10 @@ static void check_kept(struct fm_together_node *n, const struct fm_stage_result 
 		code = fm_afar_look_at(r->pinned, n->name, &text);
 		what = "pinned";
 	}
+	if (code == 0 && r->let) {
+		code = fm_afar_look_at(r->let, n->name, &text);
+		what = "to be read by you";
+	}
 	if (code == 0 && r->shown) {
 		code = fm_afar_look_at(r->shown, n->name, &text);
 		what = "in its hub cache";

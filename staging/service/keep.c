@@ -13,6 +13,7 @@
 const char *const fm_stage_verb_names[FM_STAGE_VERB_LAST + 1] = {
 	[FM_STAGE_HOLD] = "hold",   [FM_STAGE_RELEASE] = "release", [FM_STAGE_PIN] = "pin",
 	[FM_STAGE_UNPIN] = "unpin", [FM_STAGE_UNSTAGE] = "unstage", [FM_STAGE_SHOW] = "showing",
+	[FM_STAGE_LET] = "access",
 };
 
 _Static_assert(FM_CACHE_NAME_MAX <= FM_STAGE_KEEP_NAME_MAX, "a dataset's name fits");
@@ -44,6 +45,8 @@ static bool names_as_it_must(const struct fm_stage_keep *k)
 		return k->hold != 0 && !has_key && !has_name;
 	case FM_STAGE_PIN:
 		return k->hold == 0 && has_key != has_name;
+	case FM_STAGE_LET:
+		return k->hold == 0 && has_key && !has_name;
 	case FM_STAGE_UNPIN:
 	case FM_STAGE_UNSTAGE:
 		return k->hold == 0 && !has_key && has_name;

@@ -12,6 +12,9 @@
  * KEPT: 0 8 id   8 4 code (0, or an errno)   12 - string: text (why not; SHOW, code 0: the path of
  *       the snapshot)
  *
+ * LET is of a request for the dataset: its user may read the copy from then on, as if he had staged
+ * it there, if its source lets him (keeper.h).
+ *
  * HOLD lasts FM_CACHE_NODE_S, and is said again as long as the holder lives. RELEASE ends it, and
  * is not answered. SHOW is of a repository of Hugging Face: its names appear in the hub of the node
  * that is asked (hub.h), which asks the dataset's source by itself what the revision is.
@@ -33,7 +36,8 @@ enum fm_stage_verb {
 	FM_STAGE_UNPIN,			/* by name */
 	FM_STAGE_UNSTAGE,		/* by name */
 	FM_STAGE_SHOW,			/* by key; name is the revision */
-	FM_STAGE_VERB_LAST = FM_STAGE_SHOW
+	FM_STAGE_LET,			/* by key */
+	FM_STAGE_VERB_LAST = FM_STAGE_LET
 };
 
 /* As the log has them; by verb. */

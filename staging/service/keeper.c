@@ -44,6 +44,10 @@ struct order {
 	struct fm_stage_keep keep;
 	uint64_t id;			/* of the dataset */
 	bool is_released;		/* meanwhile */
+	bool is_reader;			/* his user may read it by his entry in its list */
+	bool is_asked_anew;		/* who may: rules changed meanwhile */
+	uint64_t store_changes;		/* of the engine, when they were asked */
+	struct fm_store_ref *from;	/* whose rules say so, of this node; NULL: another node's */
 	struct fm_hub_source source;	/* SHOW: of the dataset */
 	char path[FM_PATH_LEN_MAX + 1];	/* ... of the snapshot */
 	char name[FM_CACHE_NAME_MAX + 1];	/* of the dataset; "": it is not known */
@@ -189,6 +193,8 @@ static void end(struct order *o)
 		fm_cache_release_node(k->o.cache, o->peer, o->keep.hold);
 	if (peer && peer->session)
 		answer(peer->session, &o->keep, &o->err, o->path);
+	if (o->from)
+		fm_engine_store_put(o->from);
 	fm_share_give_all(&o->place);
 	fm_list_del(&o->at);
 	free(o);
@@ -231,6 +237,9 @@ static void act_run(struct fm_work *work)
 	case FM_STAGE_PIN:
 		(void)fm_cache_pin_node(c, o->id, o->peer, o->keep.uid, &o->err);
 		break;
+	case FM_STAGE_LET:
+		(void)fm_cache_allow_user(c, o->id, o->keep.uid, true, &o->err);
+		break;
 	case FM_STAGE_UNPIN:
 		(void)fm_cache_unpin_node(c, o->id, o->peer, o->keep.uid, &o->err);
 		break;
@@ -246,13 +255,21 @@ static void act_run(struct fm_work *work)
 	}
 }
 
-/* Rules may have changed while the hold was written down. */
+static void act(struct order *o);
+
+/* Rules may have changed while the hold was written down, and while the user was let in. */
 static void act_done(struct fm_work *work)
 {
 	struct order *o = fm_container_of(work, struct order, work);
 
 	if (o->err.code == 0 && o->keep.verb == FM_STAGE_HOLD)
 		(void)ask_again(o->keeper, o->id, o->peer, o->keep.hold, &o->err);
+	if (o->err.code == 0 && o->keep.verb == FM_STAGE_LET &&
+	    o->store_changes != o->keeper->o.engine->store_changes) {
+		o->is_asked_anew = true;
+		act(o);
+		return;
+	}
 	end(o);
 }
 
@@ -323,6 +340,136 @@ static int show(struct order *o, const struct fm_cache_info *info)
 	return fm_request_start(o->keeper->o.engine, &r, asked, o, &o->err);
 }
 
+/* ---- whom it lets in ---- */
+
+static void let_in(struct order *o)
+{
+	if (o->err.code < 0)
+		end(o);
+	else
+		submit(o, act_run, act_done);
+}
+
+static void refused_run(struct fm_work *work)
+{
+	struct order *o = fm_container_of(work, struct order, work);
+	struct fm_cache *c = o->keeper->o.cache;
+	struct fm_cache_info info;
+
+	if (fm_cache_look(c, o->id, &info))
+		fm_stage_rights_end(c, info.source, o->keep.uid, !o->from);
+}
+
+static void refused_done(struct fm_work *work)
+{
+	end(fm_container_of(work, struct order, work));
+}
+
+/* Who is refused by the source reads no copy of it, as when he is refused a request here. */
+static void asked_for_him(struct order *o)
+{
+	if (o->err.code == -EACCES)
+		submit(o, refused_run, refused_done);
+	else
+		let_in(o);
+}
+
+static void source_said(void *ctx, const struct fm_request_result *r)
+{
+	struct order *o = ctx;
+
+	if (r->code < 0)
+		o->err = r->err;
+	asked_for_him(o);
+}
+
+static void rules_run(struct fm_work *work)
+{
+	struct order *o = fm_container_of(work, struct order, work);
+
+	if (!fm_stage_rights_may_read_as(o->from->store, o->keep.uid))
+		(void)fm_err_set(&o->err, -EACCES,
+				 "uid %u may not read store \"%s\" of %s; \"user:NAME\" in the "
+				 "store's read list would allow it",
+				 (unsigned)o->keep.uid, o->from->store->name, o->keeper->o.node);
+}
+
+static void rules_done(struct fm_work *work)
+{
+	asked_for_him(fm_container_of(work, struct order, work));
+}
+
+/*
+ * The source is in a store of this node: its rules for peers are none for a user here. Only rules
+ * are asked, not the file system.
+ */
+static void ask_rules(struct order *o)
+{
+	if (o->from->store->is_silent)
+		(void)fm_err_set(&o->err, -EAGAIN,
+				 "store \"%s\" of %s does not answer: whom it lets read is unknown",
+				 o->from->store->name, o->keeper->o.node);
+	if (o->err.code < 0)
+		end(o);
+	else
+		submit_awaiting(o, rules_run, rules_done,
+				fm_stage_rights_may_await_of(o->from->store));
+}
+
+/*
+ * Asks the source whether his user may read it, as this node does before it stages anything for
+ * somebody. Of a shared store that this node does not have it is not known who has it: whoever asks
+ * is believed, as with a hold.
+ */
+static void ask_source(struct order *o, const char *source)
+{
+	const struct fm_keeper_opts *k = &o->keeper->o;
+	struct fm_stage_source_parts s;
+	struct fm_request_opts r = { .verb = FM_VERB_STAT, .node = s.node, .store = s.store,
+				     .who = { o->peer, o->keep.uid, (gid_t)-1 },
+				     .timeout_ns = ANSWER_NS };
+
+	o->store_changes = k->engine->store_changes;
+	if (o->from)
+		fm_engine_store_put(o->from);
+	o->from = fm_stage_rights_store(k->engine, k->node, source);
+	if (o->from) {
+		ask_rules(o);
+		return;
+	}
+	if (fm_stage_source_parse(source, &s) < 0 || s.kind == FM_STAGE_SHARED_STORE) {
+		let_in(o);
+		return;
+	}
+	r.path = s.path;
+	r.path_len = strlen(s.path);
+	if (fm_request_start(k->engine, &r, source_said, o, &o->err) < 0)
+		end(o);
+}
+
+static void reader_run(struct fm_work *work)
+{
+	struct order *o = fm_container_of(work, struct order, work);
+
+	o->is_reader = fm_cache_has_staged(o->keeper->o.cache, o->id, o->keep.uid, &o->err) == 1;
+}
+
+/* Who is in its list has been asked about, and is whenever its rules change. */
+static void reader_done(struct fm_work *work)
+{
+	struct order *o = fm_container_of(work, struct order, work);
+	struct fm_cache_info info;
+
+	if (o->err.code == 0 && !fm_cache_look(o->keeper->o.cache, o->id, &info))
+		(void)fm_err_set(&o->err, -ENOENT, "it is not there any more: stage it again");
+	if (o->err.code < 0)
+		end(o);
+	else if (o->is_reader && !o->is_asked_anew)
+		let_in(o);
+	else
+		ask_source(o, info.source);
+}
+
 /* ---- the act ---- */
 
 /* The dataset is known: asks the rules of its store, and does what is to be done. */
@@ -340,6 +487,8 @@ static void act(struct order *o)
 		return;
 	if (o->err.code < 0)
 		end(o);
+	else if (o->keep.verb == FM_STAGE_LET)
+		submit(o, reader_run, reader_done);
 	else if (o->keep.verb == FM_STAGE_PIN)
 		submit_awaiting(o, look_up_run, looked_up, fm_stage_rights_may_await());
 	else

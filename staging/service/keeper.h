@@ -4,8 +4,14 @@
  *
  * A node of staging.peers may ask for what the rules of the dataset's store let it read, if that is
  * a store of this node; the rules of others are not known here. That its user may have the dataset
- * it is believed, if it knows the key; a name is for who staged the dataset on this node. Its root
- * is a user like any other: he ends his own pins only, and has a quota.
+ * kept it is believed, if it knows the key; a name is for who staged the dataset on this node. Its
+ * root is a user like any other: he ends his own pins only, and has a quota.
+ *
+ * Whoever stages it on several nodes is to read the copy here, also if it was here before he asked,
+ * or came for another user. So after each such request this node lets him in (LET), as if he had
+ * staged it here: unless he has an entry in the copy's list, its source is asked first. That is
+ * this node's own rules for users, or what another node lets this one read. If he is refused, the
+ * node that asked says so to him.
  *
  * What a dataset of a hub is shown as (SHOW) is not believed either: the repository and the commit
  * are those that the dataset was fetched and verified as, the node of its source says itself that

@@ -76,6 +76,15 @@ bool fm_stage_rights_may_read(struct fm_store *store, const struct fm_who *who)
 	return may_read;
 }
 
+bool fm_stage_rights_may_read_as(struct fm_store *store, uid_t uid)
+{
+	struct fm_who who = { .uid = uid, .gid = NO_GROUP };
+
+	if (asks_users(store))
+		(void)find_user(uid, &who.gid);
+	return fm_stage_rights_may_read(store, &who);
+}
+
 /*
  * Only the rules are asked: one file system that does not answer would hold up all that is asked
  * behind it, and one that fails takes nobody's right.
@@ -83,13 +92,9 @@ bool fm_stage_rights_may_read(struct fm_store *store, const struct fm_who *who)
 static bool may_still(void *ctx, uid_t uid)
 {
 	const struct question *q = ctx;
-	struct fm_who who = { .uid = uid, .gid = NO_GROUP };
 
-	if (!q->store)
-		return fm_cache_is_held_by(q->cache, q->id, uid);
-	if (asks_users(q->store))
-		(void)find_user(uid, &who.gid);
-	return fm_stage_rights_may_read(q->store, &who);
+	return q->store ? fm_stage_rights_may_read_as(q->store, uid)
+			: fm_cache_is_held_by(q->cache, q->id, uid);
 }
 
 int fm_stage_rights_agree(struct fm_cache *cache, uint64_t id, struct fm_store *store,

@@ -97,6 +97,9 @@ const void *fm_stage_rights_to_look_up(const struct fm_store *store, const struc
 /* Whether the rules of that store let the user read. Its file system is not asked. Worker. */
 bool fm_stage_rights_may_read(struct fm_store *store, const struct fm_who *who);
 
+/* The same of a user of whom only the number is known: with the groups that this node gives him. */
+bool fm_stage_rights_may_read_as(struct fm_store *store, uid_t uid);
+
 /*
  * The store refuses this user now, so the user may read no copy of that source any more. Worker.
  * is_far: it is another node's. That goes by this node, not by users, and so for all whom its rules

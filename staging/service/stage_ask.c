@@ -68,8 +68,9 @@ struct fm_stage_ask {
 	struct fm_together_waiter end;	/* of it */
 	struct fm_cache_key key;	/* what the dataset is known by, on all nodes */
 	/* What the other nodes that have it then are asked for; so many have no answer yet: */
-	struct fm_afar_ask *held, *pinned, *shown;
+	struct fm_afar_ask *held, *pinned, *shown, *let;
 	unsigned keeping;
+	bool is_let;			/* they are asked to let him read it */
 	bool is_invited;		/* by a run, which is told how it ended ... */
 	char peer[FM_WIRE_NAME_MAX + 1];	/* ... and is this one's; "": a user's here */
 	struct fm_retry retry;		/* then */
@@ -150,6 +151,7 @@ static void free_ask(struct fm_stage_ask *a)
 	fm_afar_put(a->held);
 	fm_afar_put(a->pinned);
 	fm_afar_put(a->shown);
+	fm_afar_put(a->let);
 	free(a);
 }
 
@@ -185,6 +187,7 @@ static void log_unkept(const struct fm_stage_ask *a)
 	fm_afar_log(a->held);
 	fm_afar_log(a->pinned);
 	fm_afar_log(a->shown);
+	fm_afar_log(a->let);
 	if (a->result.keep_err.code < 0)
 		fm_log_warn("%s: not asked of other nodes: %s", a->name, a->result.keep_err.text);
 	fm_log_of_job(NULL);
@@ -205,6 +208,7 @@ static void end_ask(struct fm_stage_ask *a)
 	a->result.held = a->held;
 	a->result.pinned = a->pinned;
 	a->result.shown = a->shown;
+	a->result.let = a->let;
 	memcpy(a->result.job, a->together ? fm_together_job(a->together) : a->job,
 	       sizeof(a->result.job));
 	if (a->result.err.code < 0)
@@ -352,14 +356,7 @@ static void give_run(struct fm_work *work)
 
 /* ---- and on the other nodes ---- */
 
-static void kept(void *ctx)
-{
-	struct fm_stage_ask *a = ctx;
-
-	a->keeping--;
-	if (a->keeping == 0)
-		end_ask(a);
-}
+static void kept(void *ctx);
 
 /* Names the other nodes that were asked for and have it: their number. */
 static unsigned nodes_with_it(const struct fm_stage_ask *a,
@@ -390,6 +387,45 @@ static void keep(struct fm_stage_ask *a, struct fm_afar_wish *wish, enum fm_stag
 		a->result.keep_err = err;
 }
 
+/* Those that are to keep it: none, if it was not found to be what the source has. */
+static struct fm_afar_wish wish_of(const struct fm_stage_ask *a,
+				   const char *nodes[static FM_CACHE_AFAR_NODES])
+{
+	struct fm_afar_wish wish = { .uid = a->uid, .pid = a->pid, .key = &a->key, .nodes = nodes,
+				     .job = fm_together_job(a->together), .what = a->name };
+
+	if (!a->s->is_stopping && !(a->is_reread && a->result.err.code < 0))
+		wish.count = nodes_with_it(a, nodes);
+	return wish;
+}
+
+/*
+ * They are to let him read it, too: it may have been there before he asked, or have come for
+ * another user. As on this node the hold comes first: the right to read may depend on it.
+ */
+static void let_in(struct fm_stage_ask *a)
+{
+	const char *nodes[FM_CACHE_AFAR_NODES];
+	struct fm_afar_wish wish = wish_of(a, nodes);
+
+	a->is_let = true;
+	if (wish.count > 0)
+		keep(a, &wish, FM_STAGE_LET, &a->let);
+	if (a->keeping == 0)
+		end_ask(a);
+}
+
+static void kept(void *ctx)
+{
+	struct fm_stage_ask *a = ctx;
+
+	a->keeping--;
+	if (a->keeping == 0 && a->is_let)
+		end_ask(a);
+	else if (a->keeping == 0)
+		let_in(a);
+}
+
 /*
  * Ends a request for several nodes: their results are known only when the run has ended. Those that
  * have it then are asked to keep it as this node does, since the user's job runs there, too, and to
@@ -399,14 +435,11 @@ static void together_ended(struct fm_together_waiter *w, const struct fm_err *er
 {
 	struct fm_stage_ask *a = fm_container_of(w, struct fm_stage_ask, end);
 	const char *nodes[FM_CACHE_AFAR_NODES];
-	struct fm_afar_wish wish = { .uid = a->uid, .pid = a->pid, .key = &a->key, .nodes = nodes,
-				     .job = fm_together_job(a->together), .what = a->name };
+	struct fm_afar_wish wish;
 
 	if (a->result.err.code == 0 && err->code < 0 && !a->result.is_here)
 		a->result.err = *err;
-	/* what was not found to be what the source has nobody is to keep for him */
-	if (!a->s->is_stopping && !(a->is_reread && a->result.err.code < 0))
-		wish.count = nodes_with_it(a, nodes);
+	wish = wish_of(a, nodes);
 	if (wish.count > 0 && a->pid > 0 && atomic_load(&a->ctx))
 		keep(a, &wish, FM_STAGE_HOLD, &a->held);
 	if (wish.count > 0 && a->is_pinned)
@@ -417,7 +450,7 @@ static void together_ended(struct fm_together_waiter *w, const struct fm_err *er
 		keep(a, &wish, FM_STAGE_SHOW, &a->shown);
 	}
 	if (a->keeping == 0)
-		end_ask(a);
+		let_in(a);
 }
 
 /*
@@ -724,7 +757,7 @@ static int join_together(struct fm_stage_ask *a, const struct fm_cache_key *key,
 	if (strcmp(a->job, fm_together_job(a->together)) != 0)
 		log_other_job(a, fm_together_job(a->together));
 	if (a->nodes)
-		fm_together_request(a->together, a->nodes);
+		fm_together_request(a->together, a->nodes, a->uid, a->gid);
 	return 0;
 }
 

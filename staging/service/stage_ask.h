@@ -97,6 +97,7 @@ struct fm_stage_result {
 	/* How its other nodes keep it for the caller; as long. NULL: they were not asked */
 	const struct fm_afar_ask *held, *pinned;
 	const struct fm_afar_ask *shown;	/* the same of their hubs */
+	const struct fm_afar_ask *let;	/* whether they let him read it */
 	bool is_hub;
 	char note[FM_HUB_NOTE_MAX];	/* of this node's; "": nothing is to be told of it */
 	struct fm_err keep_err;		/* why they were not; code 0: no reason */

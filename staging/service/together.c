@@ -180,6 +180,8 @@ static void say_about(struct fm_together *t, unsigned node)
 	       sizeof(t->about.job));
 	t->about.is_in = t->core != NULL;
 	t->about.wanted = t->wanted;
+	t->about.uid = t->wanted & bit(node) ? t->by[node].uid : t->uid;
+	t->about.gid = t->wanted & bit(node) ? t->by[node].gid : t->gid;
 	t->about.may_read = may_take_part(t);
 	say(s, t->run, FM_WIRE_STAGE_ABOUT, body, fm_stage_about_encode(&t->about, body));
 }
@@ -782,8 +784,15 @@ void fm_together_begin(struct fm_together *t)
 	fm_together_wake(t);
 }
 
-void fm_together_request(struct fm_together *t, uint64_t nodes)
+/* A node hears of whom the first request is that named it: by his rights and quota it asks. */
+void fm_together_request(struct fm_together *t, uint64_t nodes, uid_t uid, gid_t gid)
 {
+	for (unsigned n = 0; n < t->about.count; n++) {
+		if (!(nodes & ~t->wanted & bit(n)))
+			continue;
+		t->by[n].uid = uid;
+		t->by[n].gid = gid;
+	}
 	t->wanted |= nodes;
 	say_about_to_all(t);
 	if (t->core)

@@ -133,8 +133,8 @@ int fm_together_listed(struct fm_together *t, const struct fm_cache_key *key, in
 void fm_together_get(struct fm_together *t);
 void fm_together_put(struct fm_together *t);
 
-/* A request made here for these nodes. */
-void fm_together_request(struct fm_together *t, uint64_t nodes);
+/* A request made here for these nodes, of that user. */
+void fm_together_request(struct fm_together *t, uint64_t nodes, uid_t uid, gid_t gid);
 
 /* Somebody who waits for the end. The caller owns it; ended() is called once. */
 struct fm_together_waiter {

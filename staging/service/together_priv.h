@@ -81,7 +81,11 @@ struct fm_together {
 	uint64_t said_in;		/* peers that say so */
 	uint64_t told;			/* nodes whose word on who may read it was heard */
 	uint64_t said_to;		/* peers that heard of it over the session that is there */
-	uint64_t wanted;		/* by requests made here */
+	uint64_t wanted;		/* by requests made here; of each node the first was: */
+	struct {
+		uid_t uid;
+		gid_t gid;
+	} by[FM_RUN_NODES_MAX];
 	uid_t uid;			/* with whose rights the source is looked at here */
 	gid_t gid;
 	uid_t named_uid;		/* of whom a peer's request for this node is */

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goal:   what a node says in the name of a user ends nothing that this user did on another node himself; and a store that lets peers read
-#         lets users of its own node read only if it says so.
+#         lets users of its own node read only if it says so. Where a node is said to have it, its user can read it.
 # Method: nobody on n2 and nobody on n1 have one number: what one of them asks for is what n2 could make up about the other one.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/stage_lib.sh"
@@ -89,4 +89,38 @@ random 3000 "$(store 3)/peers/f"
 ok settled nobody 1 fmove stage --nodes n1,n2 n3:s/peers -- true
 settled nobody 1 fmove stage --nodes all n3:s/peers
 [ $? -eq 3 ] && grep -q 'n3: failed: store s: uid [0-9]* may not read here; "user:NAME"' err || bad "n3 has it for nobody: $(cat err)"
+
+# Who asks for what another user has on these nodes reads it there, too, held or not: these rules name nobody who may read a copy.
+as_user() { setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"; }
+on_n2() { sed -n 's/^fmove: n2: ready: //p' err; }
+ok settled as_user daemon fmove stage --nodes n1,n2 n3:s/peers -- true
+data=$(on_n2)
+as_user daemon cat "$data/f" >out 2>&1 || bad "n2 says ready, and daemon cannot read it: $(cat out)"
+as_user bin cat "$data/f" >out 2>&1 && bad "bin reads what he did not stage"
+ok settled as_user bin fmove stage --nodes n1,n2 n3:s/peers
+as_user bin cat "$data/f" >out 2>&1 || bad "n2 says ready, and bin, who holds nothing, cannot read it: $(cat out)"
+
+# Who joins the run of another one and adds a node has it there himself, and the other one has nothing there.
+mkdir "$(store 3)/joins"
+random 3000 "$(store 3)/joins/f"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+FMOVE_FAULT=cache.fetch:1+2 start_again n1
+reachable 2
+reachable 3
+nobody 1 fmove stage --nodes n1 n3:s/joins >others 2>&1 &
+first=$!
+is_late() { grep -q 'cache.fetch is late' "$dir/c/n1/log"; }
+await is_late || bad "n1 is not late: $(cat others)"
+ok settled as_user daemon fmove stage --nodes n1,n2 n3:s/joins
+data=$(on_n2)
+wait $first || bad "nobody began it: $(cat others)"
+as_user daemon cat "$data/f" >out 2>&1 || bad "daemon added n2, and cannot read it there: $(cat out)"
+nobody 2 cat "$data/f" >out 2>&1 && bad "nobody did not ask for n2, and has it there"
+
+# The source's own node refuses for a user, whoever has its copy there.
+sed -i 's|^read = .*|read = [ "peer:n1", "peer:n2", "user:daemon" ];|' "$dir/c/n3/fmove.conf"
+take_over 3
+ok settled as_user daemon fmove stage --nodes n1,n3 n3:s/peers
+settled as_user bin fmove stage --nodes n1,n3 n3:s/peers
+[ $? -eq 3 ] && grep -q 'n3: failed: it is there, but not to be read by you: uid [0-9]* may not read store "s" of n3' err || bad "n3 says nothing of bin: $(cat err)"
 exit

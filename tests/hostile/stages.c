@@ -259,7 +259,7 @@ static size_t make_keep(struct stage_run *r, struct odds *o, uint8_t kind, uint8
 		(void)snprintf(k.job, sizeof(k.job), "%s", "hostile2");
 	if (k.verb == FM_STAGE_SHOW)
 		(void)snprintf(k.name, sizeof(k.name), "%s", revisions[below(o, 4)]);
-	if (k.verb == FM_STAGE_HOLD || k.verb == FM_STAGE_SHOW ||
+	if (k.verb == FM_STAGE_HOLD || k.verb == FM_STAGE_SHOW || k.verb == FM_STAGE_LET ||
 	    (k.verb == FM_STAGE_PIN && one_in(o, 2)))
 		(void)fm_stage_about_key(&r->about, &k.key, run);
 	else if (!is_of_hold)

@@ -125,6 +125,10 @@ static void test_verbs(void)
 		{ FM_STAGE_SHOW, 0, true, "a//b", -EBADMSG },
 		{ FM_STAGE_SHOW, 0, true, ".new", -EBADMSG },
 		{ FM_STAGE_SHOW, 0, true, "a\033[2J", -EBADMSG },
+		{ FM_STAGE_LET, 0, true, "", 0 },
+		{ FM_STAGE_LET, 1, true, "", -EBADMSG },
+		{ FM_STAGE_LET, 0, true, "a", -EBADMSG },
+		{ FM_STAGE_LET, 0, false, "", -EBADMSG },
 		{ FM_STAGE_VERB_LAST + 1, 0, false, "a", -EBADMSG },
 	};
 
