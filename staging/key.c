@@ -90,6 +90,33 @@ int fm_stage_key(const char *source, const uint8_t *listing, bool is_file, struc
 	return 0;
 }
 
+/* Of what a source has before its path; 0: it is none. */
+static size_t store_len(const char *source)
+{
+	struct fm_stage_source_parts s;
+
+	return fm_stage_source_parse(source, &s) < 0 ? 0 : (size_t)(s.path - source);
+}
+
+bool fm_stage_is_same_store(const char *a, const char *b)
+{
+	size_t len = store_len(a);
+
+	return len > 0 && len == store_len(b) && memcmp(a, b, len) == 0;
+}
+
+int fm_stage_store_version(const char *source, uint8_t *version)
+{
+	char store[2 * FM_CACHE_NODE_MAX + 16];
+	size_t len = store_len(source);
+
+	if (len == 0 || len >= sizeof(store))
+		return -EINVAL;
+	memcpy(store, source, len);
+	store[len] = '\0';
+	return fm_stage_own_version(store, version);
+}
+
 int fm_stage_own_version(const char *source, uint8_t *version)
 {
 	struct fm_cache_key key;

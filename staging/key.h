@@ -58,4 +58,14 @@ int fm_stage_key(const char *source, const uint8_t *listing, bool is_file,
  */
 int fm_stage_own_version(const char *source, uint8_t *version);
 
+/* Whether two sources are in one store, whose rules say who may read either. */
+bool fm_stage_is_same_store(const char *a, const char *b);
+
+/*
+ * The version of a dataset whose bytes are here already as those of another store: the same rules
+ * must say who may read all that share a copy. Like the one above, of the name of its store, which
+ * is what its source has before the path. -EINVAL: it is no source. -ENOMEM.
+ */
+int fm_stage_store_version(const char *source, uint8_t *version);
+
 #endif

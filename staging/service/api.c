@@ -20,6 +20,7 @@
 #include "mover/base/json.h"
 #include "mover/base/words.h"
 #include "mover/base/worker.h"
+#include "staging/key.h"
 #include "staging/service/afar.h"
 #include "staging/service/api_ops.h"
 #include "staging/service/hub.h"
@@ -143,7 +144,8 @@ static const char *hub_path(const struct fm_together_node *n, const struct fm_st
 static int check_content(struct fm_together_node *n, const struct fm_stage_result *r,
 			 char why[static UNKEPT_MAX])
 {
-	char version[FM_SHA256_HEX + 1];
+	struct fm_cache_key other = r->info.version;	/* if it has it as another store's, too */
+	char version[FM_SHA256_HEX + 1], others[FM_SHA256_HEX + 1];
 	bool is_known = r->is_here && n->path[0];
 
 	if (r->check != FM_STAGE_BY_CONTENT)
@@ -151,6 +153,11 @@ static int check_content(struct fm_together_node *n, const struct fm_stage_resul
 	fm_sha256_hex(r->info.version.bytes, version);
 	if (is_known && strstr(n->path, version))
 		return 0;
+	if (is_known && fm_stage_store_version(r->info.source, other.bytes) == 0) {
+		fm_sha256_hex(other.bytes, others);
+		if (strstr(n->path, others))
+			return 0;
+	}
 	(void)snprintf(why, UNKEPT_MAX, "%s",
 		       is_known ? "its copy is of another version than the source (other bytes, or "
 				  "modes): fmove unstage it there, and stage it again"

@@ -97,6 +97,14 @@ static void note(void *ctx, const struct fm_stage_finding *f)
 						    .offset = f->offset, .len = f->len };
 }
 
+/* Whether the dataset has that version, of its manifest: plain, or as one of its store. */
+static bool has_version(const struct fm_cache_info *info, uint8_t *version)
+{
+	return memcmp(version, info->version.bytes, FM_SHA256_LEN) == 0 ||
+	       (fm_stage_store_version(info->source, version) == 0 &&
+		memcmp(version, info->version.bytes, FM_SHA256_LEN) == 0);
+}
+
 /*
  * Checks that the manifest is the one that the version names. Otherwise it says nothing about the
  * data.
@@ -117,7 +125,7 @@ static int check_manifest(struct check *c, int fd, struct fm_stage_totals *total
 		c->listing = info.listing;
 		c->version = info.version;
 	}
-	if (ret == -EBADMSG || (ret == 0 && memcmp(version, info.version.bytes, sizeof(version))))
+	if (ret == -EBADMSG || (ret == 0 && !has_version(&info, version)))
 		return fm_err_set(&c->err, -EBADMSG,
 				  "the manifest of %s is damaged: fmove unstage %s, and stage it "
 				  "again",

@@ -372,8 +372,8 @@ static int compare_with(struct fm_stage_run *r, char *path)
 }
 
 /*
- * A dataset of another source is here, with the same names, times and CRCs. If its bytes are the
- * same too, it is the answer. What came is thrown away in either case.
+ * A dataset of another source in this store is here, with the same names, times and CRCs. If its
+ * bytes are the same too, it is the answer. What came is thrown away in either case.
  */
 static void take_other(struct fm_stage_run *r, const struct fm_cache_key *version)
 {
@@ -434,6 +434,32 @@ static int name_update(struct fm_stage_run *r)
 	return ret < 0 ? ret : fm_call_renameat(dir, FM_STAGE_TAKEN, dir, r->name, 0);
 }
 
+/* Whether the bytes are here already as those of another store, whose rules are others. */
+static bool is_of_another_store(const struct fm_stage_run *r, const struct fm_cache_key *version)
+{
+	uint64_t id = fm_cache_find_version(r->runs->cache, version);
+	struct fm_cache_info info;
+
+	return fm_cache_look(r->runs->cache, id, &info) &&
+	       !fm_stage_is_same_store(info.source, r->source);
+}
+
+/*
+ * Who may read a copy is asked of one store. One that two of them share would be taken from users
+ * of the first by the rules of the second, and the reverse: so each store has a copy of its own.
+ */
+static int make_ready(struct fm_stage_run *r, struct fm_cache_key *version)
+{
+	int ret = fm_cache_fetch_ready(r->fetch, version, &r->err);
+
+	if (ret != -EEXIST || !is_of_another_store(r, version))
+		return ret;
+	fm_err_clear(&r->err);
+	ret = fm_stage_store_version(r->source, version->bytes);
+	return ret < 0 ? fm_err_sys(&r->err, ret, "name the version of %s", r->name)
+		       : fm_cache_fetch_ready(r->fetch, version, &r->err);
+}
+
 /*
  * What is of a user's own cache shares no copy with anything, not even of the same bytes: its
  * version is of its source, too.
@@ -486,7 +512,7 @@ static void finish(struct fm_work *work)
 		fm_cache_fetch_mark(r->fetch, i);
 	ret = r->is_shared ? check_spoilt(r) : fm_cache_fetch_save(r->fetch, &r->err);
 	if (ret == 0)
-		ret = fm_cache_fetch_ready(r->fetch, &version, &r->err);
+		ret = make_ready(r, &version);
 	if (ret == -EEXIST)
 		take_other(r, &version);
 }

@@ -311,12 +311,26 @@ static void hold_run(struct fm_work *work)
 		(void)fm_cache_hold(c, a->id, &who, &hold, err);
 }
 
+/*
+ * Whether the rules of the request's store are those of what it gets. A copy may be of another
+ * source: one in the same store, or in another one, if an older fmoved let the two share it.
+ */
+static bool is_of_its_store(const struct fm_stage_ask *a)
+{
+	char source[FM_CACHE_SOURCE_MAX + 1];
+	struct fm_cache_info info;
+
+	source_of(a, source);
+	return fm_cache_look(a->s->cache, a->id, &info) &&
+	       fm_stage_is_same_store(info.source, source);
+}
+
 /* Apart from what waits for the disk alone: users may be looked up for it. */
 static void agree_run(struct fm_work *work)
 {
 	struct fm_stage_ask *a = fm_container_of(work, struct fm_stage_ask, work);
 
-	if (!a->do_rules_wait)
+	if (!a->do_rules_wait && is_of_its_store(a))
 		(void)fm_stage_rights_agree(a->s->cache, a->id, a->from ? a->from->store : NULL,
 					    &a->result.err);
 }

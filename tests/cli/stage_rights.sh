@@ -97,6 +97,36 @@ restart
 ok fmove stage s/own -- true	# as the start does, it asks the rules: he may
 [ "$(reads "$own")" = own ] || bad "he may, and lost it"
 
+# Two stores have the same bytes, and rules of their own: what one asks for takes nothing from users of the other one, nor does a reload.
+rules 1 '"user:nobody"'
+sed -i "s|^stores = (|&{ name = \"t\"; directory = \"$(store 1)\"; read = [ \"user:daemon\", \"user:bin\" ]; }, |" "$dir/c/n1/fmove.conf"
+make_source 1 two
+make_source 1 mark
+take_over 1
+as_user() { setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"; }
+nobody_sleeps
+two=$(as_nobody fmove stage --hold-pid $holder s/two 2>err) || bad "s/two: $(cat err)"
+others=$(as_user daemon fmove stage t/two 2>err) || bad "t/two: $(cat err)"
+reads "$two" >out || bad "nobody holds it, and lost it to who asked for the same bytes in another store"
+[ "$(as_user daemon cat "$others/f")" = two ] || bad "daemon cannot read t/two"
+mark=$(as_user bin fmove stage t/mark 2>err) || bad "t/mark: $(cat err)"
+sed -i 's|"user:daemon", "user:bin"|"user:daemon"|' "$dir/c/n1/fmove.conf"
+take_over 1
+bins() { as_user bin cat "$mark/f"; }
+binsnot() { ! bins; }
+await binsnot || bad "t's rules name bin no more, and he reads it"
+reads "$two" >out || bad "a reload takes s/two from nobody, whom s lets read"
+[ "$(as_user daemon cat "$others/f")" = two ] || bad "a reload takes t/two from daemon, whom t lets read"
+for of in "s/two nobody" "t/two daemon"; do
+	[ "$(fmove datasets --json | grep -c "\"source\":\"n1:${of% *}\"")" -eq 1 ] || bad "$of: $(fmove datasets)"
+done
+ok fmove datasets check two
+kill $holder
+wait $holder 2>/dev/null
+sed -i 's|{ name = "t"[^}]*}, ||' "$dir/c/n1/fmove.conf"
+rules 1 '"*"'
+take_over 1
+
 # Of another node: what nobody holds he may read until the next start, what he holds until then, too.
 make_source 2 held
 make_source 2 left

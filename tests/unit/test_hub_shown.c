@@ -1165,6 +1165,31 @@ static void test_own_version(void)
 	CU_ASSERT_EQUAL(memcmp(one, again, sizeof(one)), 0);
 }
 
+/* Of the same bytes each store has a copy, in which its sources share. */
+static void test_store_version(void)
+{
+	uint8_t manifest[FM_SHA256_LEN] = { 1 }, one[FM_SHA256_LEN], other[FM_SHA256_LEN],
+		same[FM_SHA256_LEN];
+
+	memcpy(one, manifest, sizeof(one));
+	memcpy(other, manifest, sizeof(other));
+	memcpy(same, manifest, sizeof(same));
+	CU_ASSERT_EQUAL(fm_stage_store_version("n1:s/a", one), 0);
+	CU_ASSERT_EQUAL(fm_stage_store_version("n1:t/a", other), 0);
+	CU_ASSERT_EQUAL(fm_stage_store_version("n1:s/b/c", same), 0);
+	CU_ASSERT_TRUE(memcmp(one, manifest, sizeof(one)) != 0);
+	CU_ASSERT_TRUE(memcmp(one, other, sizeof(one)) != 0);
+	CU_ASSERT_EQUAL(memcmp(one, same, sizeof(one)), 0);
+	CU_ASSERT_EQUAL(fm_stage_store_version("nothing", one), -EINVAL);
+	CU_ASSERT_TRUE(fm_stage_is_same_store("n1:s/a", "n1:s/b/c"));
+	CU_ASSERT_FALSE(fm_stage_is_same_store("n1:s/a", "n1:t/a"));
+	CU_ASSERT_FALSE(fm_stage_is_same_store("n1:s/a", "n2:s/a"));
+	CU_ASSERT_FALSE(fm_stage_is_same_store("n1:s/a", "hf://n1:s/a"));
+	CU_ASSERT_TRUE(fm_stage_is_same_store("shared i/a", "shared i/b"));
+	CU_ASSERT_FALSE(fm_stage_is_same_store("shared i/a", "n1:i/a"));
+	CU_ASSERT_FALSE(fm_stage_is_same_store("nothing", "nothing"));
+}
+
 static bool is_in_cache(const char *path)
 {
 	return faccessat(root(), path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -1304,6 +1329,7 @@ static void test_users_bounded(void)
 static const struct fm_test tests[] = {
 	{ "the source of a user's own cache is no node's", test_own_source },
 	{ "and so is its version", test_own_version },
+	{ "of the same bytes each store has a copy", test_store_version },
 	{ "what is of it is shown in a hub of his", test_own },
 	{ "and so many names of it that they are bounded", test_own_bounded },
 	{ "names that users here ask for are bounded, too", test_users_bounded },
