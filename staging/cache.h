@@ -192,7 +192,8 @@ struct fm_cache_holder {
  * It stays as long as that process lives, also over a restart of ours; a process that asks again
  * has the hold that it had. *hold is for fm_cache_release(). A process of another user is -EPERM,
  * unless root asks; one that is gone is -ESRCH. -EBUSY (is_full): too many holds. -EDQUOT: with it
- * the user has more than his quota. Waits for the disk, but not if pid is 0.
+ * the user has more than his quota, which one without a process or a node, as that of a check,
+ * asks nothing of. Waits for the disk, but not if pid is 0.
  *
  * One for another node lasts FM_CACHE_NODE_S, also over a restart of ours or of the machine, and as
  * long again whenever it is asked for again; fm_cache_release_node() ends it. Root of another node

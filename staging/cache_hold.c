@@ -192,7 +192,7 @@ static int add_hold(struct fm_cache *c, struct fm_cache_hold *h, struct fm_err *
 	}
 	if (ret == 0)
 		ret = check_count(c, &h->record, err);
-	if (ret == 0)
+	if (ret == 0 && has_file(h)) /* one of our own is charged to nobody */
 		ret = fm_cache_may_charge(c, e, h->record.uid, h->record.node[0], err);
 	if (ret == 0) {
 		e->use.used = fm_cache_now(c);

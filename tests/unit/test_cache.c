@@ -1077,6 +1077,8 @@ static void test_no_free_ride(void)
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &far, &hold, &s.err), -EDQUOT);
 	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, b, "n1", 1000, &s.err), -EDQUOT);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1000, &s.err), 0);	/* of this node alone it fits */
+	/* a check needs no quota */
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, a, &check, &hold, &s.err), 0);
 	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &far, &hold, &s.err), -EDQUOT);
 	CU_ASSERT_EQUAL(fm_cache_pin_node(s.c, b, "n1", 1000, &s.err), -EDQUOT);
 	fm_cache_release_node(s.c, "n1", 0);
