@@ -26,6 +26,9 @@ struct name {
 	uint64_t size;
 };
 
+/* Of a name: where it is. Each kind is met in an order of its own. */
+enum kind { OF_SNAPSHOT, OWN_BLOB, BLOB, KINDS };
+
 struct fm_hub_view {
 	int root;			/* while it is made */
 	const char *dir, *commit;
@@ -34,6 +37,7 @@ struct fm_hub_view {
 	unsigned depth;			/* of the directory that is read, in the snapshot */
 	struct name *names;		/* sorted when it is made; each once */
 	size_t count, cap;
+	char last[KINDS][FM_PATH_LEN_MAX + 1];	/* that was added */
 };
 
 /* Opens a path on which nothing is a link. The last part may be one only with O_PATH. */
@@ -57,44 +61,15 @@ static int fail_link(const char *path, int code, struct fm_err *err)
 				  "\"%s\" leads to a blob that is not there: the repository is not "
 				  "whole; download it again",
 				  name);
+	if (code == -E2BIG)
+		return fm_err_set(err, code,
+				  "with \"%s\" it is too much: a revision has %u files, blobs and "
+				  "directories at most",
+				  name, FM_HUB_NAMES_MAX);
 	return fm_err_sys(err, code, "look at \"%s\"", name);
 }
 
 /* ---- names ---- */
-
-static int add(struct fm_hub_view *v, const char *path, size_t len, uint64_t size)
-{
-	if (v->count == v->cap) {
-		size_t cap = v->cap ? 2 * v->cap : 64;
-		struct name *more = FM_FAULT("hub.alloc")
-					    ? NULL
-					    : fm_budget_realloc(v->names, cap * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		v->names = more;
-		v->cap = cap;
-	}
-	if (v->count >= FM_HUB_NAMES_MAX)
-		return -E2BIG;
-	v->names[v->count].size = size;
-	v->names[v->count].path = FM_FAULT("hub.alloc") ? NULL : fm_budget_alloc(len + 1);
-	if (!v->names[v->count].path)
-		return -ENOMEM;
-	memcpy(v->names[v->count].path, path, len);
-	v->count++;
-	return 0;
-}
-
-/* Adds a file or link, and the directories on the way to it. */
-static int add_with_dirs(struct fm_hub_view *v, const char *path, uint64_t size)
-{
-	int ret = add(v, path, strlen(path), size);
-
-	for (const char *at = path; ret == 0 && (at = strchr(at, '/')); at++)
-		ret = add(v, path, (size_t)(at - path), 0);
-	return ret;
-}
 
 static int compare(const void *a, const void *b)
 {
@@ -113,6 +88,62 @@ static void sort(struct fm_hub_view *v)
 			v->names[left++] = v->names[i];
 	}
 	v->count = left;
+}
+
+/*
+ * Makes a place for one more. A blob that several files have comes with each, so there may be twice
+ * as many names, for a while, as there may be in the end.
+ */
+static int make_place(struct fm_hub_view *v)
+{
+	size_t cap = v->cap ? 2 * v->cap : 64;
+	struct name *more;
+
+	if (v->count < v->cap)
+		return 0;
+	if (v->count > 0)
+		sort(v);
+	if (v->count > FM_HUB_NAMES_MAX)
+		return -E2BIG;
+	if (v->count < v->cap && v->count <= v->cap / 2)
+		return 0;
+	more = FM_FAULT("hub.alloc") ? NULL : fm_budget_realloc(v->names, cap * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	v->names = more;
+	v->cap = cap;
+	return 0;
+}
+
+static int add(struct fm_hub_view *v, const char *path, size_t len, uint64_t size)
+{
+	int ret = make_place(v);
+
+	if (ret < 0)
+		return ret;
+	v->names[v->count].size = size;
+	v->names[v->count].path = FM_FAULT("hub.alloc") ? NULL : fm_budget_alloc(len + 1);
+	if (!v->names[v->count].path)
+		return -ENOMEM;
+	memcpy(v->names[v->count].path, path, len);
+	v->count++;
+	return 0;
+}
+
+/*
+ * Adds a file or link, and the directories on the way to it, but for those on the way to the last
+ * one of that kind.
+ */
+static int add_with_dirs(struct fm_hub_view *v, enum kind kind, const char *path, uint64_t size)
+{
+	int ret = add(v, path, strlen(path), size);
+	char *last = v->last[kind];
+
+	for (const char *at = path; ret == 0 && (at = strchr(at, '/')); at++)
+		if (strncmp(last, path, (size_t)(at - path) + 1) != 0)
+			ret = add(v, path, (size_t)(at - path), 0);
+	(void)snprintf(last, sizeof(v->last[kind]), "%s", path);
+	return ret;
 }
 
 /* ---- blobs ---- */
@@ -171,7 +202,7 @@ static int add_blob(struct fm_hub_view *v, const char *path)
 		ret = -EXDEV;
 	}
 	(void)close(fd);	/* O_PATH */
-	return ret < 0 ? ret : add_with_dirs(v, path, size_of(&st));
+	return ret < 0 ? ret : add_with_dirs(v, is_own ? OWN_BLOB : BLOB, path, size_of(&st));
 }
 
 /* ---- the snapshot ---- */
@@ -222,7 +253,7 @@ static int meet(struct fm_hub_view *v, int fd, const char *dir, const char *name
 	}
 	/* where links cannot be made the hub's own tools put files into snapshots */
 	if (ret == 0)
-		ret = add_with_dirs(v, path, size_of(&st));
+		ret = add_with_dirs(v, OF_SNAPSHOT, path, size_of(&st));
 	v->files++;
 	return ret < 0 ? fail_link(path, ret, err) : 0;
 }
@@ -295,7 +326,9 @@ static int add_list(struct fm_hub_view *v)
 		return 0;
 	ret = fm_call(fstat(fd, &st));
 	(void)close(fd);	/* O_PATH */
-	return ret == 0 && S_ISREG(st.st_mode) ? add_with_dirs(v, path, (uint64_t)st.st_size) : ret;
+	if (ret == 0 && S_ISREG(st.st_mode))
+		ret = add_with_dirs(v, OF_SNAPSHOT, path, (uint64_t)st.st_size);
+	return ret;
 }
 
 /* ---- from outside ---- */
@@ -313,10 +346,12 @@ static int make(struct fm_hub_view *v, struct fm_err *err)
 	if (ret < 0)
 		return ret;
 	ret = add_list(v);
+	if (ret == -E2BIG)
+		return fail_link(v->dir, ret, err);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "look at the list of %s", v->dir);
 	sort(v);
-	return 0;
+	return v->count > FM_HUB_NAMES_MAX ? fail_link(v->dir, -E2BIG, err) : 0;
 }
 
 int fm_hub_view(int root, const char *dir, const char *commit, struct fm_hub_view **out,

@@ -709,13 +709,15 @@ static void drop_ours(int dir, const char *name, void *ctx)
  */
 static void make_blobs_again(int dir, const char *name, void *ctx)
 {
-	char from[FM_PATH_LEN_MAX + 1], *end;
+	char from[FM_PATH_LEN_MAX + 1], *end = NULL;
 	const struct sweep *s = ctx;
 	ssize_t len = readlinkat(dir, name, from, sizeof(from) - 1);
 	int ret;
 
 	from[len > 0 ? len : 0] = '\0';
-	end = strstr(from, "/" SNAPSHOTS "/");
+	/* the last one: the dataset may be called so, too */
+	for (char *at = from; (at = strstr(at, "/" SNAPSHOTS "/")); at++)
+		end = at;
 	if (!end || memcmp(from, READY, sizeof(READY) - 1) != 0)
 		return;
 	*end = '\0';

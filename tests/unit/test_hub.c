@@ -3,6 +3,10 @@
 /* test_hub - what a hub cache that somebody else writes in can cost the one who looks at it. */
 #include "mover/store/hub.h"
 
+#undef FM_HUB_NAMES_MAX
+#define FM_HUB_NAMES_MAX 512u	/* as many are made soon */
+#include "mover/store/hub.c"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -92,6 +96,38 @@ static void test_depth(void)
 	teardown();
 }
 
+/* So many links, each to a blob of its own, of a file for each. */
+static void make_links(unsigned from, unsigned to)
+{
+	char name[128], target[64];
+
+	for (unsigned i = from; i < to; i++) {
+		(void)snprintf(name, sizeof(name), REPOSITORY "/blobs/%u", i);
+		make_file(root, name);
+		(void)snprintf(target, sizeof(target), "../../blobs/%u", i);
+		(void)snprintf(name, sizeof(name), REPOSITORY "/snapshots/" COMMIT "/%u", i);
+		CU_ASSERT_EQUAL_FATAL(symlinkat(target, root, name), 0);
+	}
+}
+
+/* Files, blobs and directories count once each: 254 of each of two, and four. */
+static void test_names(void)
+{
+	struct fm_err err = { 0 };
+
+	setup();
+	CU_ASSERT_EQUAL_FATAL(mkdirat(root, REPOSITORY "/blobs", 0755), 0);
+	make_links(0, 254);
+	CU_ASSERT_EQUAL(look(&err), 0);
+	make_links(254, 255);
+	CU_ASSERT_EQUAL(look(&err), -E2BIG);
+	make_links(255, 600);
+	CU_ASSERT_EQUAL(look(&err), -E2BIG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "512 files, blobs and directories at most"));
+	CU_ASSERT_EQUAL(fm_budget_used(), 0);
+	teardown();
+}
+
 static void test_budget(void)
 {
 	struct fm_err err = { 0 };
@@ -116,6 +152,7 @@ static void test_budget(void)
 
 static const struct fm_test tests[] = {
 	{ "a snapshot that is very deep is refused", test_depth },
+	{ "each of its names counts once, and too many are refused as that", test_names },
 	{ "its names are taken from the budget", test_budget },
 };
 FM_TEST_MAIN("hub", tests)

@@ -93,6 +93,8 @@ static void make(const char *path, const char *target)
 	close(fd);
 }
 
+static const char *called = "m";	/* the next dataset */
+
 /* A READY dataset: a store's copy of that commit, whose one file is that blob. */
 static uint64_t bring(const char *node, const char *commit, const char *blob)
 {
@@ -104,18 +106,20 @@ static uint64_t bring(const char *node, const char *commit, const char *blob)
 		info++;
 		id++;
 	}
-	*info = (struct fm_cache_info){ .id = id, .state = FM_CACHE_READY, .name = "m" };
+	*info = (struct fm_cache_info){ .id = id, .state = FM_CACHE_READY };
+	(void)snprintf(info->name, sizeof(info->name), "%s", called);
 	memset(info->version.bytes, (int)id, sizeof(info->version.bytes));
 	fm_sha256_hex(info->version.bytes, version);
 	(void)snprintf(path, sizeof(path), REPOSITORY "@%s", commit);
 	fm_hub_source(node, "s", path, info->source, sizeof(info->source));
-	(void)snprintf(path, sizeof(path), "ready/%s/m/" REPOSITORY "/blobs/%s", version, blob);
+	(void)snprintf(path, sizeof(path), "ready/%s/%s/" REPOSITORY "/blobs/%s", version,
+		       called, blob);
 	make(path, NULL);
-	(void)snprintf(path, sizeof(path), "ready/%s/m/" REPOSITORY "/trees/%s.json", version,
-		       commit);
+	(void)snprintf(path, sizeof(path), "ready/%s/%s/" REPOSITORY "/trees/%s.json", version,
+		       called, commit);
 	make(path, NULL);
-	(void)snprintf(path, sizeof(path), "ready/%s/m/" REPOSITORY "/snapshots/%s/file", version,
-		       commit);
+	(void)snprintf(path, sizeof(path), "ready/%s/%s/" REPOSITORY "/snapshots/%s/file",
+		       version, called, commit);
 	(void)snprintf(target, sizeof(target), "../../blobs/%s", blob);
 	make(path, target);
 	return id;
@@ -233,7 +237,7 @@ static void test_same_then_other(void)
 }
 
 /* What main leads to goes, before the next sweep and after it. */
-static void test_evicted(void)
+static void evict_all(void)
 {
 	uint64_t ours, more, same, other;
 
@@ -259,6 +263,15 @@ static void test_evicted(void)
 	CU_ASSERT_EQUAL(show_for_another(other, "main"), 0);	/* there was nothing of anybody */
 	CU_ASSERT_STRING_EQUAL(mark(), MARK("b:s"));
 	teardown();
+}
+
+/* Also of datasets that are called as a directory of the hub. */
+static void test_evicted(void)
+{
+	evict_all();
+	called = "snapshots";
+	evict_all();
+	called = "m";
 }
 
 /* Whether a name of the repository in the hub is there, wherever it leads to. */
