@@ -11,10 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/tree/reading.h"
 #include "staging/build.h"
 #include "staging/check.h"
+#include "staging/chunk.h"
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
 
@@ -227,6 +230,25 @@ static void test_unreadable(void)
 	end();
 }
 
+/*
+ * Where O_DIRECT needs more than whole blocks, as here of the memory, a file is read through the
+ * page cache.
+ */
+static void test_not_direct(void)
+{
+	uint8_t *buf = fm_stage_chunk_buf_new();
+	struct fm_reading *r;
+	struct fm_stage_chunk c = { .crc = 0 };
+
+	begin(NULL);
+	CU_ASSERT_EQUAL_FATAL(fm_stage_chunk_open(root, "a", &r), 0);
+	CU_ASSERT_EQUAL(fm_stage_chunk_read(r, 0, buf + 1, &c), 0);
+	CU_ASSERT_EQUAL(c.crc, fm_crc32c(0, "hello\n", 6));
+	fm_reading_put(r);
+	fm_stage_chunk_buf_free(buf);
+	end();
+}
+
 static void test_stopped(void)
 {
 	atomic_bool is_stopped = true;
@@ -270,6 +292,7 @@ static const struct fm_test tests[] = {
 	{ "what is not as the manifest says is found, with its place", test_findings },
 	{ "one file is checked alone", test_one_file },
 	{ "what cannot be read is told, and the rest is looked at", test_unreadable },
+	{ "what O_DIRECT does not read is read through the page cache", test_not_direct },
 	{ "it stops when it is told to", test_stopped },
 	{ "every call may fail", test_nth_failure },
 };
