@@ -596,13 +596,17 @@ static int load_hold(void *ctx, const char *name)
 	return fm_cache_hold_load(f->c, name);
 }
 
+/* What is READY has places first: what has none then is only to be fetched again. */
 static int load_all(struct fm_cache *c)
 {
+	static const enum fm_cache_place order[] = {FM_CACHE_IN_READY, FM_CACHE_PARTIAL};
 	struct found f = {.c = c, .place = FM_CACHE_IN_EVICTING, .name = ""};
 	int ret = fm_cache_names(c->dirs[f.place], bring_back, &f);
 
-	for (f.place = FM_CACHE_PARTIAL; ret == 0 && f.place <= FM_CACHE_IN_READY; f.place++)
+	for (size_t i = 0; ret == 0 && i < sizeof(order) / sizeof(order[0]); i++) {
+		f.place = order[i];
 		ret = fm_cache_names(c->dirs[f.place], load_dataset, &f);
+	}
 	return ret == 0 ? fm_cache_names(c->dirs[FM_CACHE_HOLDS], load_hold, &f) : ret;
 }
 

@@ -666,9 +666,10 @@ static uint64_t find_small(struct scene *s, unsigned n)
 
 /*
  * Goal: a dataset that the disk could not read for one start, and whose place another one has at
- * the next, keeps nobody from staging. It is back when there is a place.
+ * the next, keeps nobody from staging. It is back when there is a place; one that is READY is at
+ * once, and what is to come makes way.
  */
-static void have_one_over(struct scene *s, unsigned *n)
+static void have_one_over(struct scene *s, unsigned *n, uint64_t ready)
 {
 	if (fm_test_lacks_faults())
 		return;
@@ -678,10 +679,12 @@ static void have_one_over(struct scene *s, unsigned *n)
 	CU_ASSERT_TRUE(fm_fault_fired());
 	fm_fault_arm(NULL, 0);
 	CU_ASSERT_TRUE(fm_cache_has_unread(s->c));
+	CU_ASSERT_EQUAL(scene_state(s, ready), FM_CACHE_ABSENT);
 	CU_ASSERT_EQUAL(count_datasets(s), FM_CACHE_DATASETS_MAX - 1);
 	CU_ASSERT_EQUAL(plan_small(s, ++*n, 0, NULL), 0);
 	scene_reopen(s);
 	CU_ASSERT_EQUAL(count_datasets(s), FM_CACHE_DATASETS_MAX);
+	CU_ASSERT_EQUAL(scene_state(s, ready), FM_CACHE_READY);
 	CU_ASSERT_TRUE(fm_cache_has_unread(s->c));
 	CU_ASSERT_EQUAL(fm_cache_discard(s->c, find_small(s, *n), &s->err), 0);
 	scene_reopen(s);
@@ -703,7 +706,7 @@ static void test_places(void)
 	scene_pass(&s, 2 * HOUR);
 	share_places(&s, &n, idle);
 	fill_all_places(&s, &n, idle);
-	have_one_over(&s, &n);
+	have_one_over(&s, &n, pinned);
 	/* What may go is in nobody's way. */
 	scene_pass(&s, 2 * HOUR);
 	CU_ASSERT_EQUAL(plan_small(&s, ++n, 1000, NULL), 0);
@@ -1182,7 +1185,7 @@ static void test_too_many_holds(void)
 static void test_pins_and_quota(void)
 {
 	struct scene s;
-	const struct fm_cache_holder who = {.uid = 1000};
+	const struct fm_cache_holder who = {.uid = 1000}, far = {.uid = 1000, .node = "n1"};
 	struct fm_cache_info info;
 	uint64_t a, b, hold;
 
@@ -1197,7 +1200,8 @@ static void test_pins_and_quota(void)
 	CU_ASSERT_EQUAL(fm_cache_charged(s.c, 1000), 20 * MIB + 4 * 4096);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 1000, &s.err), -EDQUOT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "user_quota"));
-	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &who, &hold, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &far, &hold, &s.err), -EDQUOT);
+	CU_ASSERT_EQUAL(fm_cache_hold(s.c, b, &who, &hold, &s.err), 0); /* the service's own */
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, a, 1001, &s.err), 0); /* each in full */
 	CU_ASSERT_EQUAL(fm_cache_charged(s.c, 1001), 20 * MIB + 4 * 4096);
 	CU_ASSERT_EQUAL(fm_cache_pin(s.c, b, 0, &s.err), 0);
