@@ -356,6 +356,7 @@ int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 	if (f->is_revoking && ++f->rx_late > FM_XFER_CORRUPT_MAX * f->rx_slots)
 		return -EPROTO;
 	f->rx_lease.used_ns = fm_loop_now(f->lane->io.loop);
+	f->conn->looked += m->length;
 	atomic_fetch_add_explicit(&f->bytes_received, m->length, memory_order_relaxed);
 	x = fm_link_find_sink(f->link, m->xfer);
 	if (!x)

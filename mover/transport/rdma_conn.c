@@ -39,6 +39,8 @@
 #define POLL_BATCH RDMA_POST_RECVS
 /* batches of one look: a connection may not keep the lane for itself */
 #define POLL_ROUNDS 4
+/* ... and none is begun after so many bytes were looked at, whose CRCs take a while */
+#define LOOK_BYTES (4u << 20)
 #define POST_BATCH 128			/* work requests of one doorbell */
 /* acknowledging completion events takes a lock, so not one by one */
 #define ACK_BATCH 64
@@ -401,8 +403,9 @@ static void conn_complete(struct rdma_conn *c, const struct ibv_wc *wc, unsigned
 		conn_break_with(c, ret, "post receives");
 }
 
-static bool conn_poll_cq(struct rdma_conn *c, unsigned rounds)
+static bool conn_poll_cq(struct rdma_conn *c, unsigned rounds, uint64_t bytes)
 {
+	uint64_t looked_before = c->conn.looked;
 	struct ibv_wc wc[POLL_BATCH];
 	bool has_found = false;
 	int n;
@@ -415,7 +418,7 @@ static bool conn_poll_cq(struct rdma_conn *c, unsigned rounds)
 			break;
 		has_found = true;
 		conn_complete(c, wc, (unsigned)n);
-	} while (--rounds > 0);
+	} while (--rounds > 0 && c->conn.looked - looked_before < bytes);
 	return has_found;
 }
 
@@ -435,7 +438,7 @@ static bool conn_poll(struct fm_poller *poller)
 	struct rdma_conn *c = fm_container_of(poller, struct rdma_conn, poller);
 	bool has_found;
 
-	has_found = conn_poll_cq(c, POLL_ROUNDS);
+	has_found = conn_poll_cq(c, POLL_ROUNDS, LOOK_BYTES);
 	has_found |= conn_flush(c);
 	conn_settle(c);
 	return has_found;
@@ -489,7 +492,7 @@ static void conn_note(struct rdma_conn *c, const struct rdma_note *note)
 	switch (note->type) {
 	case RDMA_CM_EVENT_DISCONNECTED:
 		/* what it sent before comes first */
-		(void)conn_poll_cq(c, RDMA_RECVS / POLL_BATCH + 1);
+		(void)conn_poll_cq(c, RDMA_RECVS / POLL_BATCH + 1, UINT64_MAX);
 		fm_err_set(&err, -ECONNRESET, "the peer closed the connection");
 		/* If our end went into error by itself before, the peer's going is not the
 		 * reason. */

@@ -227,6 +227,12 @@ struct fm_conn_ops {
 
 struct fm_conn {
 	const struct fm_conn_ops *ops;
+	/*
+	 * The bytes of payloads that message() has looked at so far: whose events these are adds
+	 * them. After some the connection's turn is over. Over TCP what came ends it sooner; over
+	 * RDMA a message says of how many bytes it is, and costs its sender nothing.
+	 */
+	uint64_t looked;
 };
 
 /*

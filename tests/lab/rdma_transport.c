@@ -413,6 +413,38 @@ static void test_many_sends(void)
 	close_end(&b);
 }
 
+static void on_message_costly(struct end *e, const uint8_t *msg)
+{
+	(void)msg;
+	e->conn->looked += 8 * MIB;
+}
+
+/*
+ * Goal:   messages of which each makes the receiver look at many bytes do not keep its lane.
+ * Method: all of them are there when the receiver has its turn, which ends after one batch.
+ */
+static void test_costly_messages(void)
+{
+	static struct test_send s[FM_DATA_MSGS_MAX];
+	struct end a, b;
+
+	connect_ends(&a, &b);
+	b.on_message = on_message_costly;
+	for (unsigned i = 0; i < FM_DATA_MSGS_MAX; i++)
+		send_to(&a, &s[i], i, 0, 0, 0);
+	for (uint64_t end = now_ns() + WAIT_NS; a.sends_good < FM_DATA_MSGS_MAX && now_ns() < end;)
+		node_step(&node_a, FM_NS_PER_MS / 4);
+	CU_ASSERT_EQUAL_FATAL(a.sends_good, FM_DATA_MSGS_MAX);
+	CU_ASSERT_EQUAL(b.messages, 0);
+	for (uint64_t end = now_ns() + WAIT_NS; b.messages == 0 && now_ns() < end;)
+		node_step(&node_b, 0);
+	CU_ASSERT_TRUE(b.messages > 0 && b.messages <= FM_DATA_MSGS_MAX / 4);
+	CU_ASSERT_TRUE(UNTIL(b.messages == FM_DATA_MSGS_MAX));
+	CU_ASSERT_EQUAL(a.failures + b.failures, 0);
+	close_end(&a);
+	close_end(&b);
+}
+
 static void test_big_sends(void)
 {
 	static struct test_send s[FM_DATA_MSGS_MAX];
@@ -440,6 +472,7 @@ static const struct fm_test own_tests[] = {
 	{ "memory lent as a whole serves a session's connections, and outlives them", test_lender },
 	{ "both ends send at once with many in flight", test_both_ways },
 	{ "as many sends as allowed all end", test_many_sends },
+	{ "messages that cost their receiver much do not keep its lane", test_costly_messages },
 	{ "more work requests than the queue takes wait their turn", test_big_sends },
 };
 #define OWN_COUNT (sizeof(own_tests) / sizeof(own_tests[0]))

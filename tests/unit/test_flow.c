@@ -582,6 +582,9 @@ static void test_chunk_brings_its_bytes(void)
 	/* what is no message at all is heard, and ends the connection by that */
 	CU_ASSERT_TRUE(events->may_write(events_ctx, nothing, 0, 0));
 	CU_ASSERT_FALSE(events->may_write(events_ctx, nothing, 0, 8));
+	conn.looked = 0;
+	say(&chunk);
+	CU_ASSERT_EQUAL(conn.looked, 8);	/* the transport ends its turn by that */
 	sink_end(of_sink);
 }
 
