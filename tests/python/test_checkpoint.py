@@ -4,6 +4,7 @@
 # Goal:   what ranks save with FmoveWriter any number of ranks loads, bit by bit; a save that fails leaves nothing; what is
 #         not a checkpoint is refused, and nothing of it is executed.
 # Method: gloo on this machine; tensors of every kind, whole and in parts, saved by some ranks and loaded by others.
+import errno
 import gc
 import json
 import os
@@ -161,6 +162,39 @@ class Checkpoint(Case):
         why = self.failure_of(lambda: self.save({"t": torch.zeros(3)}, "e", replicas=["n4"]))
         self.assertIn("n4", str(why))
         self.assert_seen(["c", "last"])
+
+    def test_links_are_led_when_all_have_it(self):
+        asked = []
+        answer = fmove.Connection.answer
+
+        def noted(self, op, fields, **how):
+            if op == "link" or (op == "group_commit" and not fields.get("check_only")):
+                asked.append((op, fields["node"]))
+            return answer(self, op, fields, **how)
+
+        with mock.patch.object(fmove.Connection, "answer", noted):
+            self.save({"t": torch.ones(3)}, replicas=["n3"], latest="last")
+        self.assertEqual(asked, [("group_commit", "n3"), ("group_commit", "n2"), ("link", "n3"), ("link", "n2")])
+        # What cannot be led on one of them is found out before any has it.
+        os.mkdir(os.path.join(DIR, "n3", "s", self.id(), "newest"))
+        why = self.failure_of(lambda: self.save({"t": torch.ones(3)}, "d", replicas=["n3"], latest="newest"))
+        self.assertIsInstance(why, FileExistsError)
+        self.assertIn("newest is there, and no symbolic link", str(why))
+        self.assert_seen(["c", "last"])
+
+    def test_a_link_that_is_not_led(self):
+        """It is saved, and said to be."""
+        broken = fmove.errors.error(errno.EIO, "once")
+        with mock.patch.object(fmove.Connection, "lead", side_effect=broken):
+            why = self.failure_of(lambda: self.save({"t": torch.ones(3)}, latest="last"))
+            with fmove.torch.Saver(latest="last") as made:
+                made.save({"t": torch.ones(3)}, self.name("d"))
+                with self.assertRaises(fmove.FmoveError) as told:
+                    made.wait()
+        for name, one in (("c", why), ("d", told.exception)):
+            self.assertEqual(one.strerror, f"{self.name(name)} is saved, but the link last was not led to it: once")
+            self.assertTrue(pickle.loads(pickle.dumps(one)).is_published)
+        self.assert_seen(["c", "d"])
 
     def test_names_as_torch_gives_them(self):
         writer, reader = fmove.torch.FmoveWriter(), fmove.torch.FmoveReader()

@@ -200,7 +200,6 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
         except BaseException:
             self.discard()
             raise
-        self._groups = []
 
     def _finish(self, kept: Any, results: List[List[Any]]) -> None:
         kept.storage_data = {one.index: one.storage_data for of in results for one in of}
@@ -210,14 +209,25 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
             group.put(data, metadata.FILE, timeout=left, options=self._options)
         for group in self._groups[1:]:  # before one of them is seen
             group.check(expect=expect, timeout=self._deadline.left())
+        if self._latest is not None:
+            for group in self._groups:
+                group.check_link(self._latest, self._deadline.left())
         for group in reversed(self._groups):
-            self.rotated = group.commit(
-                expect=expect,
-                force=self._force,
-                latest=self._latest,
-                keep_last=self._keep_last,
-                timeout=self._deadline.left(),
-            )
+            group.commit(expect=expect, force=self._force, timeout=self._deadline.left())
+        groups, self._groups = self._groups, []  # from here on nothing is discarded: it is saved
+        if self._latest is not None:
+            self._lead(groups, self._latest)
+
+    def _lead(self, groups: Sequence[Group], latest: str) -> None:
+        """When all nodes have it: no link leads to what another node may not have."""
+        failure: Optional[FmoveError] = None
+        for group in reversed(groups):
+            try:
+                self.rotated = group.lead(latest, self._keep_last)
+            except FmoveError as why:
+                failure = failure or why
+        if failure is not None:
+            raise failure
 
     def missing(self) -> str:
         """Of a save that goes on: what ranks have not put yet; empty if nothing, or it is not known

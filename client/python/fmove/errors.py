@@ -14,7 +14,8 @@ class FmoveError(OSError):
     """errno says what, strerror why; exit is the status that fmove(1) would end with.
 
     is_kept: what came stays, and the same transfer again goes on from there. is_full: no place is
-    free now; nothing was begun. bytes: how far a transfer had got. missing: of a group's commit,
+    free now; nothing was begun. is_published: what was put is seen all the same, and what was to
+    follow failed. bytes: how far a transfer had got. missing: of a group's commit,
     the first members that are, and missing_more: how many besides, all of them if only a number was
     expected.
     """
@@ -27,6 +28,7 @@ class FmoveError(OSError):
         exit: int = FAILED,
         is_kept: bool = False,
         is_full: bool = False,
+        is_published: bool = False,
         bytes: int = 0,
         missing: Tuple[str, ...] = (),
         missing_more: int = 0,
@@ -35,6 +37,7 @@ class FmoveError(OSError):
         self.exit = exit
         self.is_kept = is_kept
         self.is_full = is_full
+        self.is_published = is_published
         self.bytes = bytes
         self.missing = missing
         self.missing_more = missing_more

@@ -104,16 +104,34 @@ class Group:
         led to with this the last so many stay.
         """
         check_latest(latest, keep_last)
+        if latest is not None:
+            self.check_link(latest, timeout)
         self._ask("group_commit", _expected(members, expect, force), timeout)
-        return Rotated() if latest is None else self._lead(latest, keep_last)
+        return Rotated() if latest is None else self.lead(latest, keep_last)
 
-    def _lead(self, latest: str, keep_last: int) -> Rotated:
+    def check_link(self, latest: str, timeout: float = COMMIT_S) -> None:
+        """EEXIST: what has that name, beside the group's, is no link, and none could be led."""
+        name = self.name.beside(latest)
+        try:
+            entry = self.connection.stat(name, follow_symlinks=False, timeout=timeout)
+        except FileNotFoundError:
+            return
+        if entry.leads_to is None:
+            raise error(errno.EEXIST, f"{name} is there, and no symbolic link")
+
+    def lead(self, latest: str, keep_last: int = 0) -> Rotated:
+        """Of what is committed, as commit() does then. is_published: why the link was not led."""
         try:
             return self.connection.lead(self.name, latest, keep_last, later=True)
-        except FmoveError as failed:
-            if failed.errno != errno.ESTALE:
-                raise
-        return Rotated()
+        except FmoveError as why:
+            if why.errno == errno.ESTALE:
+                return Rotated()
+            raise error(
+                why.errno or errno.EIO,
+                f"{self.name} is saved, but the link {latest} was not led to it: {why.strerror}",
+                exit=why.exit,
+                is_published=True,
+            ) from why
 
     def discard(self, *, timeout: float = COMMIT_S) -> None:
         """It ends, with all that came."""

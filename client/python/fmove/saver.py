@@ -276,6 +276,8 @@ def _failure(save: _Save, why: BaseException, writer: FmoveWriter) -> FmoveError
     status = FAILED
     if failures:
         cause = next(iter(failures.values()))[0]
+        if isinstance(cause, FmoveError) and cause.is_published:
+            return cause
         told = [f"rank {r}: {_text(f[0])}" for r, f in sorted(failures.items())[:TOLD_MAX]]
         code = getattr(cause, "errno", None) or errno.EIO
         status = getattr(cause, "exit", FAILED)
