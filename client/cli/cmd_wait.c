@@ -45,10 +45,11 @@ static void name_ends(const struct fmove_job *j, char near[static END_MAX],
 
 /* ---- the end of the waiting ---- */
 
-/* What ends it: readable after a signal, or when the time is up. */
+/* What ends it: readable after a signal, or when the time is up; or the daemon's end. */
 struct limit {
 	int timer;
 	int either;
+	struct fmove_error gone;	/* code: of fmoved, which is gone */
 };
 
 static int watch(int epoll, int fd)
@@ -88,13 +89,23 @@ static bool is_time_up(const struct limit *l)
 
 /* ---- */
 
-static int wait_one(struct fm_transfer *t, const struct limit *limit, const char *id)
+/* Each job has its outcome, though the waiting ended with one before it. */
+static int find(struct fm_transfer *t, const struct limit *limit, const char *id,
+		struct fmove_job *job, struct fmove_error *why)
+{
+	if (fm_is_interrupted())
+		return -ECANCELED;
+	*why = limit->gone;
+	return why->code ? why->code : fmove_find_job(t->conn, id, job, why);
+}
+
+static void wait_one(struct fm_transfer *t, struct limit *limit, const char *id)
 {
 	char near[END_MAX] = "", far[END_MAX] = "";
 	struct fm_outcome one = { .source = id, .target = "" };
 	struct fmove_error why;
 	struct fmove_job job = {.struct_size = sizeof(job)};
-	int ret = fm_is_interrupted() ? -ECANCELED : fmove_find_job(t->conn, id, &job, &why);
+	int ret = find(t, limit, id, &job, &why);
 
 	/* an id has less */
 	(void)snprintf(one.job, sizeof(one.job), "%.*s", (int)sizeof(one.job) - 1, id);
@@ -118,18 +129,19 @@ static int wait_one(struct fm_transfer *t, const struct limit *limit, const char
 				 "itself goes on", id);
 	else if (ret < 0)
 		(void)fm_err_set(&one.err, why.code, "%s: %s", id, why.text);
+	if (ret == -ECONNRESET && !fm_is_interrupted())
+		limit->gone = why;
 	fm_outcomes_add(&t->outcomes, &one);
-	return ret;
 }
 
 int fm_cmd_wait(int argc, char **argv)
 {
-	struct limit limit = {.timer = -1, .either = -1};
+	struct limit limit = {.timer = -1, .either = -1, .gone = {.code = 0}};
 	struct fm_transfer t;
 	struct fm_args args;
 	struct fm_err err;
 	uint64_t ms = 0;
-	int key, ret = 0;
+	int key;
 
 	fm_transfer_init(&t, "wait");
 	fm_args_begin(&args, "wait", argc, argv);
@@ -149,11 +161,8 @@ int fm_cmd_wait(int argc, char **argv)
 	if (ms > 0)
 		t.opts.cancel_fd = limit.either;
 	fm_outcomes_begin(&t.outcomes);
-	for (int i = 0; i < args.count; i++) {
-		ret = wait_one(&t, &limit, args.operands[i]);
-		if (ret == -ECONNRESET || fm_is_interrupted())	/* the daemon is gone */
-			break;
-	}
+	for (int i = 0; i < args.count; i++)
+		wait_one(&t, &limit, args.operands[i]);
 	fm_transfer_close(&t);
 	limit_end(&limit);
 	return fm_outcomes_end(&t.outcomes);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "client/cli/cmd.h"
+#include "client/cli/interrupt.h"
 
 #define NAME "fmove-full"
 #define FRONT "FMOVE_FRONT" /* version and build of the fmove that became fmove-full */
@@ -87,10 +88,15 @@ static bool is_trusted(int fd, const struct stat *own, mode_t type)
  */
 static int start(int fd)
 {
+	int code;
+
+	fm_pipe_signal_restore();	/* what it starts in turn has it as whoever started us */
 	(void)execveat(fd, "", command_line, environ, AT_EMPTY_PATH);
 	if (errno == ENOENT && fcntl(fd, F_SETFD, 0) == 0)
 		(void)execveat(fd, "", command_line, environ, AT_EMPTY_PATH);
-	return errno == ENOENT ? ENOEXEC : errno;
+	code = errno == ENOENT ? ENOEXEC : errno;
+	fm_pipe_signal_ignore();
+	return code;
 }
 
 /*

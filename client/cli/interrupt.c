@@ -88,6 +88,24 @@ void fm_interrupt_raise(void)
 	(void)!write(pipe_fds[1], "", 1);
 }
 
+static struct sigaction pipe_before;	/* as who started us left SIGPIPE */
+static bool has_pipe_before;
+
+void fm_pipe_signal_ignore(void)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	/* SIGPIPE is a signal that exists */
+	(void)sigaction(SIGPIPE, &ignore, has_pipe_before ? NULL : &pipe_before);
+	has_pipe_before = true;
+}
+
+void fm_pipe_signal_restore(void)
+{
+	if (has_pipe_before)
+		(void)sigaction(SIGPIPE, &pipe_before, NULL);	/* as above */
+}
+
 void fm_interrupt_partial(int dir_fd, const char *name, const char *journal_name)
 {
 	sigset_t all, before;

@@ -27,6 +27,13 @@ bool fm_is_interrupted(void);
 /* As a signal would. Any thread. */
 void fm_interrupt_raise(void);
 
+/*
+ * A write to a pipe that nobody reads says EPIPE. What is started in our place must not inherit
+ * that: it is undone before, and done again if it could not be started. The main thread.
+ */
+void fm_pipe_signal_ignore(void);
+void fm_pipe_signal_restore(void);
+
 /* Remove these files before ending at once; NULL or "": none. dir_fd must stay open until then. */
 void fm_interrupt_partial(int dir_fd, const char *name, const char *journal_name);
 

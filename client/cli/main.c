@@ -3,7 +3,6 @@
  * main - fmove and fmove-full: find the verb, let it do the rest.
  */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "client/cli/cmd.h"
 #include "client/cli/full.h"
+#include "client/cli/interrupt.h"
 #include "mover/base/fault.h"
 
 /* Options before the verb. The index of the verb, or -1 and *status. */
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 		return is_json ? fm_stdout_error(status) : status;
 	fm_fault_arm_from_env();
 	fm_stdout_begin();
-	(void)signal(SIGPIPE, SIG_IGN);	/* a write says EPIPE; SIGPIPE is a signal that exists */
+	fm_pipe_signal_ignore();
 	if (is_json)
 		fm_stdout_json();
 	status = run(argc, argv);

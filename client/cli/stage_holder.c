@@ -42,13 +42,33 @@ static size_t read_proc(pid_t pid, const char *name, char *out, size_t max)
 	return len;
 }
 
-static pid_t parent_of(pid_t pid)
+static bool look_at(pid_t pid, struct fm_proc_stat *out)
 {
 	char text[FM_PROC_STAT_MAX];
-	struct fm_proc_stat is;
 
 	(void)read_proc(pid, "stat", text, sizeof(text));
-	return fm_proc_stat_parse(text, &is) == 0 ? is.parent : 0;
+	return fm_proc_stat_parse(text, out) == 0;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	struct fm_proc_stat is;
+
+	return look_at(pid, &is) ? is.parent : 0;
+}
+
+/* Whether it only started us as another user, and waits for our end, which is its own. */
+static bool ends_with_us(pid_t pid)
+{
+	static const char *const names[] = { "sudo", "doas", "su", "runuser" };
+	struct fm_proc_stat is;
+
+	if (!look_at(pid, &is))
+		return false;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(is.name, names[i]) == 0)
+			return true;
+	return false;
 }
 
 /* Whether one was forked by the other and runs the same still: a subshell, which ends when we
@@ -73,22 +93,22 @@ static bool is_ours(pid_t pid)
 
 /*
  * The process that runs us holds the data, so that DATA=$(fmove stage ...) is safe; of a subshell
- * it is the shell. One of another user (sudo) cannot: then it is there for the grace, and that is
- * said.
+ * it is the shell. One of another user cannot, and one as sudo is gone with us: then the copy is
+ * there for the grace, and that is said.
  */
 pid_t fm_stage_holder(void)
 {
 	pid_t pid = getppid(), next = parent_of(pid);
+	bool is_passing = ends_with_us(pid);
 
-	while (next > 1 && is_ours(next) && is_copy(pid, next)) {
+	while (!is_passing && next > 1 && is_ours(next) && is_copy(pid, next)) {
 		pid = next;
 		next = parent_of(pid);
 	}
-	if (is_ours(pid))
+	if (!is_passing && is_ours(pid))
 		return pid;
-	fm_say("process %d, which runs this, is another user's: the copy stays for staging.grace "
-	       "only; "
+	fm_say("process %d, which runs this, %s: the copy stays for staging.grace only; "
 	       "--hold-pid names one of yours",
-	       (int)pid);
+	       (int)pid, is_passing ? "ends with it, as sudo does" : "is another user's");
 	return 0;
 }

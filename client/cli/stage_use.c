@@ -114,9 +114,11 @@ int fm_stage_run(const struct fm_stage_use *u)
 
 	if (fm_is_interrupted())	/* too late to end the waiting, not too late for this */
 		return FM_EXIT_CANCELLED;
+	fm_pipe_signal_restore();
 	if (set_environment(u) == 0)
 		(void)execvp(u->command[0], u->command);
 	code = errno;
+	fm_pipe_signal_ignore();
 	(void)fm_err_sys(&err, -code, "%s", u->command[0]);
 	(void)fm_fail("stage", &err);
 	return code == ENOENT ? NOT_FOUND : NOT_RUN;	/* as of env(1) and the shell */

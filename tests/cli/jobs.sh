@@ -74,6 +74,28 @@ grep -q "^fmove: wait: nojob: you have no job nojob here" err || bad "no time le
 moving "$id"
 ok fmove cancel "$id"
 
+# The word that one job is done and a signal find it at once: the others were not waited for, and it says so.
+is_stopped() {
+	grep -q '^State:.T' "/proc/$1/status"
+}
+head -c 150000 big >little
+detach put --limit 100kB/s little n2:s/first
+first=$id
+detach put --limit 50kB/s big n2:s/second
+fmove wait "$first" "$id" nojob >out 2>err &
+waiting=$!
+await is_fmove $waiting && await catches $waiting || bad "wait does not begin: $(cat err)"
+kill -STOP $waiting
+await is_stopped $waiting || bad "it does not stop"
+fmove wait -q "$first" 2>/dev/null
+kill -TERM $waiting
+kill -CONT $waiting
+wait $waiting
+status=$?
+[ $status -ne 0 ] || bad "a wait that a signal ended between two jobs ends with $status: $(cat err)"
+grep -q "$id: no longer waited for" err && grep -q 'nojob: no longer waited for' err || bad "of jobs that were not waited for: $(cat err)"
+ok fmove cancel "$id"
+
 # ---- every kind
 
 detach put f n2:s/own

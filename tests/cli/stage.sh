@@ -50,6 +50,21 @@ fmove stage n2:s/set -- nothing-like-that 2>err
 fmove stage n2:s/set -- /dev/null 2>err
 [ $? -eq 126 ] && grep -q '/dev/null: Permission denied' err || bad "a command that cannot be run: $(cat err)"
 
+# It has SIGPIPE as who started fmove had it, though fmove itself ignores it.
+for signal in default ignore; do
+	env "--$signal-signal=PIPE" grep SigIgn /proc/self/status >want
+	env "--$signal-signal=PIPE" fmove stage n2:s/set -- grep SigIgn /proc/self/status >out 2>err
+	cmp -s want out || bad "the signals of a command, SIGPIPE to $signal: $(cat out err), and not $(cat want)"
+done
+
+# What only starts it as another user, as sudo does, is gone with it and holds nothing: that is said.
+printf '#!/bin/bash\n"$@"\nexit\n' >sudo && chmod +x sudo
+[ "$(./sudo fmove stage n2:s/set 2>err)" = "$data" ] || bad "as by sudo: $(cat err)"
+grep -q 'which runs this, ends with it, as sudo does: the copy stays for staging.grace only; --hold-pid' err || bad "as by sudo: $(cat err)"
+fmove stage n2:s/set 2>err >out
+grep -q 'which runs this' err && bad "this shell stays, and it says: $(cat err)"
+rm sudo
+
 # Held, it is not removed. Its holder ends: it may be.
 cp -a "$source" "$(store 2)/held"
 echo held >"$(store 2)/held/held"
