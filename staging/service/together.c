@@ -193,6 +193,15 @@ static void say_about_to_all(struct fm_together *t)
 			say_about(t, n);
 }
 
+void fm_together_tell_rules(struct fm_together *t)
+{
+	if (t->about.shared[0] || t->self != t->about.source)
+		return;
+	for (unsigned n = 0; n < t->about.count; n++)
+		if (t->in & bit(n))
+			say_about(t, n);
+}
+
 /* Tells the nodes that take part where this node stands. */
 static void say_is(struct fm_together *t)
 {
@@ -738,6 +747,17 @@ static int refuse_reader(const struct fm_together *t, unsigned n, struct fm_err 
 }
 
 /*
+ * Whether this node goes on without the node of the source: that says that its source is another
+ * one by now, and whom it lets read, and this one has the dataset, or is looking whether it has.
+ */
+static bool goes_on_without(const struct fm_together *t)
+{
+	return !t->about.shared[0] && t->told & bit(t->about.source) &&
+	       fm_together_is_another(t->peer[t->about.source].code) &&
+	       (t->is_looking || t->is_ready);
+}
+
+/*
  * Ends the run for this node if the node of the source takes no part, or its rules leave this node
  * out. A request can still fetch the dataset alone. A shared store goes on being read by the other
  * nodes that have it.
@@ -753,6 +773,8 @@ static void check_source(struct fm_together *t)
 	struct fm_err err;
 
 	if (t->is_over || !(is_refused || is_left_out))
+		return;
+	if (!is_left_out && goes_on_without(t))
 		return;
 	if (t->about.shared[0] && (t->is_looking || t->root >= 0))
 		return;
@@ -1187,6 +1209,29 @@ static void on_run(struct fm_togethers *all, struct fm_session *s, const struct 
 	fm_together_wake(t);
 }
 
+/*
+ * What a node says of the run that came after it here is its last word on one that is over, too, if
+ * somebody still waits for that.
+ */
+static void hear_last(struct fm_togethers *all, const struct fm_together *run, unsigned from,
+		      const struct fm_stage_is *is)
+{
+	fm_list_each(at, next, &all->list) {
+		struct fm_together *t = fm_container_of(at, struct fm_together, at);
+		struct fm_together_peer *p = &t->peer[from];
+
+		if (t == run || !t->is_over || t->is_told || p->code ||
+		    p->place == FM_RUN_READY || memcmp(t->run, run->run, sizeof(t->run)) != 0 ||
+		    !(may_take_part(t) & bit(from)) || (is->place != FM_RUN_READY && !is->code))
+			continue;
+		p->place = is->place;
+		p->code = is->code;
+		set_text(&p->path, is->path);
+		set_text(&p->text, is->text);
+		fm_together_wake(t);
+	}
+}
+
 static void on_is(struct fm_togethers *all, struct fm_session *s, const struct fm_wire_stage *m)
 {
 	struct fm_together *t = find_run(all, m->run);
@@ -1216,6 +1261,7 @@ static void on_is(struct fm_togethers *all, struct fm_session *s, const struct f
 	if (is->is_over)
 		left(t, (unsigned)from);
 	check_source(t);
+	hear_last(all, t, (unsigned)from, is);
 	free(is);
 	fm_together_wake(t);
 }

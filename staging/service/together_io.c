@@ -1272,12 +1272,6 @@ static int open_source(struct fm_together *t)
 	return ret < 0 ? ret : t->root < 0 ? t->root : 0;
 }
 
-/* Whether that is said of a source which is another one by now, or is gone. */
-static bool is_another(int code)
-{
-	return code == -ESTALE || code == -ENOENT || code == -ENOTDIR;
-}
-
 /*
  * This node does not read its shared store, because of an error. Other nodes read it, so nothing
  * ends; the error is noted.
@@ -1286,7 +1280,7 @@ static void do_without(struct fm_together *t, int code)
 {
 	const char *self = t->all->o.node;
 
-	if (is_another(code))
+	if (fm_together_is_another(code))
 		(void)fm_err_set(&t->note, code,
 				 "%s sees something else in %.200s than %s does, and reads none of "
 				 "it: its store \"%s\" is stale, or is not what is shared",
@@ -1302,14 +1296,14 @@ static void look_run(struct fm_work *work)
 {
 	struct fm_together *t = fm_container_of(work, struct fm_together, work);
 	struct fm_cache *c = t->all->o.cache;
-	uint64_t id = fm_cache_find_listing(c, &t->key);
+	uint64_t id = FM_FAULT("stage.look") ? 0 : fm_cache_find_listing(c, &t->key);
 	struct fm_cache_info info;
 	int ret;
 
 	if (id && fm_cache_look(c, id, &info) && info.state == FM_CACHE_READY)
 		t->is_ready = open_ready(t, id) == 0;
 	ret = t->store ? open_source(t) : 0;
-	if (t->is_ready && !t->about.shared[0] && is_another(ret)) {
+	if (t->is_ready && !t->about.shared[0] && fm_together_is_another(ret)) {
 		fm_err_clear(&t->work_err);	/* what is here was asked for */
 		ret = 0;
 	} else if (ret < 0 && t->about.shared[0]) {
@@ -1355,6 +1349,7 @@ static void look_done(struct fm_work *work)
 	if (t->work_err.code == 0 && new_core(t, t->is_ready ? FM_RUN_READY : FM_RUN_PASSIVE) < 0)
 		(void)fm_err_set(&t->work_err, -ENOMEM, "no memory to stage %s", t->about.name);
 	if (t->work_err.code < 0) {
+		fm_together_tell_rules(t);
 		fm_together_fail_here(t, &t->work_err);
 		fm_together_over(t, &t->work_err);
 		return;

@@ -3,6 +3,7 @@
 #ifndef FM_STAGE_TOGETHER_PRIV_H
 #define FM_STAGE_TOGETHER_PRIV_H
 
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "mover/base/list.h"
@@ -152,6 +153,12 @@ struct fm_together {
 	struct fm_err err;
 };
 
+/* Whether that is said of a source which is another one by now, or is gone. */
+static inline bool fm_together_is_another(int code)
+{
+	return code == -ESTALE || code == -ENOENT || code == -ENOTDIR;
+}
+
 /* A line of the run, under its id. */
 #define fm_together_log(t, level, ...)                                                       \
 	fm_together_log_by(t, (t)->begun_by, level, __VA_ARGS__)
@@ -170,6 +177,8 @@ void fm_together_begin(struct fm_together *t);
 /* Whom requests made here name, and this node from when it makes room: the run waits. */
 void fm_together_tell_wanted(struct fm_together *t);
 void fm_together_tell_called(struct fm_together *t);
+/* Who may read the source, to the nodes that take part: before this one refuses to. */
+void fm_together_tell_rules(struct fm_together *t);
 /* Who may take part, after what decides that has changed. */
 void fm_together_sort(struct fm_together *t);
 void fm_together_fail_here(struct fm_together *t, const struct fm_err *err);

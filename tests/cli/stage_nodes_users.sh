@@ -40,14 +40,19 @@ ok setpriv --reuid daemon --regid daemon --clear-groups fmove stage n3:s/both --
 ok nobody 2 fmove stage n3:s/both -- true
 cp -a "$(store 3)/both" before
 echo more >"$(store 3)/both/more"
-# Whether the source's node says first that it is another is chance: who hears that before it said what it has fails, and is to ask again (DESIGN.md).
-again=0
-until nobody 2 fmove stage --check none --nodes n1,n2 n3:s/both -- true >out 2>err; do
-	grep -q 'n3:s/both changed; run it again' err && ((++again < 10)) || { bad "--check none: $(cat err)"; break; }
-done
-for i in 1 2; do
-	data=$(sed -n "s/^fmove: n$i: ready: //p" err)
-	[ -n "$data" ] && diff -r before "$data" || bad "n$i has not what both have: $(cat err)"
+# Its node says so, and whom it lets read, while n1 still looks what it has; then when it does not.
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+FMOVE_FAULT=stage.look:1+4 start_again n1
+reachable 2
+await fmove ls n3:s || bad "n1 cannot reach n3"
+await at 2 ls n1:s || bad "n2 cannot reach n1"
+for late in n1 none; do
+	nobody 2 fmove stage --check none --nodes n1,n2 n3:s/both -- true >out 2>err || bad "--check none, late: $late: $(cat err)"
+	grep -q '^fault: stage.look is late' "$dir/c/n1/log" || bad "n1 did not look"
+	for i in 1 2; do
+		data=$(sed -n "s/^fmove: n$i: ready: //p" err)
+		[ -n "$data" ] && diff -r before "$data" || bad "n$i has not what both have, late: $late: $(cat err)"
+	done
 done
 
 # What he holds on n1, n2 does not remove.
