@@ -10,6 +10,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
@@ -374,11 +375,12 @@ static void asked_for_him(struct order *o)
 		let_in(o);
 }
 
+/* Whose node is away says nothing: then whoever asks is believed, as with a hold. */
 static void source_said(void *ctx, const struct fm_request_result *r)
 {
 	struct order *o = ctx;
 
-	if (r->code < 0)
+	if (r->code < 0 && fm_api_exit(r->code) != FM_EXIT_UNREACHABLE)
 		o->err = r->err;
 	asked_for_him(o);
 }
@@ -429,7 +431,6 @@ static void ask_source(struct order *o, const char *source)
 				     .who = { o->peer, o->keep.uid, (gid_t)-1 },
 				     .timeout_ns = ANSWER_NS };
 
-	o->store_changes = k->engine->store_changes;
 	if (o->from)
 		fm_engine_store_put(o->from);
 	o->from = fm_stage_rights_store(k->engine, k->node, source);
@@ -477,6 +478,7 @@ static void act(struct order *o)
 {
 	struct fm_cache_info info;
 
+	o->store_changes = o->keeper->o.engine->store_changes;
 	if (o->err.code == 0 && !fm_cache_look(o->keeper->o.cache, o->id, &info))
 		(void)fm_err_set(&o->err, -ENOENT, "it is not there any more: stage it again");
 	if (o->err.code == 0)

@@ -41,14 +41,18 @@ mkdir "$(store 2)/one"
 cp -a "$(store 2)/small2" "$(store 2)/one/small2"
 data=$(fmove stage n2:s/one 2>err) && [ -d "$data" ] || bad "a directory of one file: $(cat err)"
 
-# The same bytes on another node, of one name and time, are here once; a file with its CRC32C and other bytes is told.
+# The same bytes in one store, of one name and time, are here once; a file with its CRC32C and other bytes is told. Of two stores there are two copies.
+mkdir "$(store 2)/x" "$(store 2)/y"
+cp -a "$(store 2)/d/model2" "$(store 2)/x/model2"
 cp -a "$(store 2)/d/model2" "$(store 1)/d/model2"
-[ "$(fmove stage s/d/model2 2>err)" = "$(fmove stage n2:s/d/model2 2>/dev/null)" ] || bad "the same bytes are here twice: $(cat err)"
-mkdir "$(store 2)/x"
-echo 'evil weightsUWQZQPVQQP' >"$(store 1)/w"
+far=$(fmove stage n2:s/d/model2 2>err)
+[ "$(fmove stage n2:s/x/model2 2>err)" = "$far" ] || bad "the same bytes are here twice: $(cat err)"
+own=$(fmove stage s/d/model2 2>err) && same "$(store 1)/d/model2" "$own"
+[ "$own" != "$far" ] || bad "two stores share a copy: $(cat err)"
+echo 'evil weightsUWQZQPVQQP' >"$(store 2)/y/w"
 echo 'good weightsPPPPPPPPPP' >"$(store 2)/x/w"
-touch -d '2020-01-01 00:00:00' "$(store 1)/w" "$(store 2)/x/w"
-ok fmove stage s/w -- true
+touch -d '2020-01-01 00:00:00' "$(store 2)/y/w" "$(store 2)/x/w"
+ok fmove stage n2:s/y/w -- true
 no 6 'other bytes' fmove stage n2:s/x/w
 
 # A change is another version.
