@@ -942,6 +942,14 @@ const char *fm_stage_runs_doing(const struct fm_stage_runs *runs, const struct f
 	return strcmp(r->phase, "staging") == 0 ? "fetching" : r->phase;
 }
 
+bool fm_stage_runs_do_for(const struct fm_stage_runs *runs, const struct fm_cache_key *key,
+			  const struct fm_together *together)
+{
+	const struct fm_stage_run *r = find(runs, key);
+
+	return r && (r->together == together || r->also == together);
+}
+
 static struct fm_stage_run *new_run(struct fm_stage_runs *runs, const struct fm_stage_plan *plan)
 {
 	int draft = plan->draft < 0 ? -1 : fm_call(fcntl(plan->draft, F_DUPFD_CLOEXEC, 0));

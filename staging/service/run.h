@@ -84,6 +84,9 @@ const char *fm_stage_run_job(const struct fm_stage_run *run);
 
 /* What is being done for a dataset that is fetched: "planned", "copying", ...; NULL: nothing. */
 const char *fm_stage_runs_doing(const struct fm_stage_runs *runs, const struct fm_cache_key *key);
+/* Whether one of them fetches that, and will tell the nodes of `together` how it ended here. */
+bool fm_stage_runs_do_for(const struct fm_stage_runs *runs, const struct fm_cache_key *key,
+			  const struct fm_together *together);
 
 void fm_stage_run_look(const struct fm_stage_run *run, struct fm_stage_progress *out);
 

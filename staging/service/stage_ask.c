@@ -864,8 +864,9 @@ static void fetch_here(struct fm_stage_ask *a, const struct fm_stage_plan *plan)
 		log_other_job(a, fm_stage_run_job(a->run));
 	if (ret == 0)
 		return;
-	/* the other nodes wait for this one, too */
-	if (a->nodes || (a->waiter.is_others && a->together))
+	/* The other nodes wait for this one, too; a run that brings it for others tells them. */
+	if ((a->nodes || (a->waiter.is_others && a->together)) &&
+	    !fm_stage_runs_do_for(&a->s->runs, plan->key, a->together))
 		fm_together_refuse(a->together, &err);
 	end_here(a, &err);
 }
@@ -971,8 +972,9 @@ static bool needs_no_draft(struct fm_stage_ask *a, uint64_t id)
 }
 
 /*
- * Makes room for the draft, and for all that it is of, unless some of that is there and has room
- * set aside: nothing is to go for a draft whose dataset has no room afterwards.
+ * Makes room for the draft, and for all that it is of, unless that is for other nodes alone, or
+ * some of it is there and has room set aside: nothing is to go for a draft whose dataset has no
+ * room afterwards.
  */
 static int make_room(struct fm_stage_ask *a, const struct fm_cache_key *key, uint64_t id,
 		     struct fm_err *err)
@@ -985,7 +987,7 @@ static int make_room(struct fm_stage_ask *a, const struct fm_cache_key *key, uin
 
 	if (ret < 0)
 		return ret;
-	return fm_cache_make_room_for(a->s->cache, draft + (id || a->nodes ? 0 : rest), a->name,
+	return fm_cache_make_room_for(a->s->cache, draft + (id || !is_for_us(a) ? 0 : rest), a->name,
 				      err);
 }
 

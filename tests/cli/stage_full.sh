@@ -60,4 +60,14 @@ for what in n2:s/file2 n2:s/set4; do
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
 done
 start_again n1
+reachable 2
+
+# With other nodes, too, nothing goes for a draft whose dataset has no room.
+fill
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+FMOVE_FAULT=stage.write:1 start_again n1
+reachable 2
+no 1 'no room for large: .*; this makes room: unpin (.*), remove other files from its file system' fmove stage --nodes n1,n2 n2:s/large -- true
+fmove datasets >out
+grep -q '^ready .* set2 ' out || bad "set2 went for the draft of what has no room: $(cat out)"
 exit

@@ -105,22 +105,27 @@ as_user bin cat "$data/f" >out 2>&1 && bad "bin reads what he did not stage"
 ok settled as_user bin fmove stage --nodes n1,n2 n3:s/peers
 as_user bin cat "$data/f" >out 2>&1 || bad "n2 says ready, and bin, who holds nothing, cannot read it: $(cat out)"
 
-# Who joins the run of another one and adds a node has it there himself, and the other one has nothing there.
+# Who joins the run of another one and adds a node has it there himself, and the other one has nothing there. Who joins it and has no quota left
+# is refused alone: nobody has pinned more than he may have by now. (If all of it is there before he comes, he is not.)
 mkdir "$(store 3)/joins"
 random 3000 "$(store 3)/joins/f"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+sed -i 's|size = "20MiB";|& user_quota = "10MiB";|' "$dir/c/n1/fmove.conf"
 FMOVE_FAULT=cache.fetch:1+2 start_again n1
 reachable 2
 reachable 3
-nobody 1 fmove stage --nodes n1 n3:s/joins >others 2>&1 &
+as_user daemon fmove stage --nodes n1 n3:s/joins >others 2>&1 &
 first=$!
 is_late() { grep -q 'cache.fetch is late' "$dir/c/n1/log"; }
 await is_late || bad "n1 is not late: $(cat others)"
-ok settled as_user daemon fmove stage --nodes n1,n2 n3:s/joins
+nobody 1 fmove stage --nodes n1 n3:s/joins >refused 2>&1 &
+last=$!
+ok settled as_user bin fmove stage --nodes n1,n2 n3:s/joins
 data=$(on_n2)
-wait $first || bad "nobody began it: $(cat others)"
-as_user daemon cat "$data/f" >out 2>&1 || bad "daemon added n2, and cannot read it there: $(cat out)"
-nobody 2 cat "$data/f" >out 2>&1 && bad "nobody did not ask for n2, and has it there"
+wait $first || bad "daemon began it, and has it not: $(cat others)"
+wait $last || grep -q 'n1: failed: .*user_quota' refused || bad "nobody is not told of his quota: $(cat refused)"
+as_user bin cat "$data/f" >out 2>&1 || bad "bin added n2, and cannot read it there: $(cat out)"
+as_user daemon cat "$data/f" >out 2>&1 && bad "daemon did not ask for n2, and has it there"
 
 # The source's own node refuses for a user, whoever has its copy there.
 sed -i 's|^read = .*|read = [ "peer:n1", "peer:n2", "user:daemon" ];|' "$dir/c/n3/fmove.conf"
