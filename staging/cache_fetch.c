@@ -314,8 +314,9 @@ static int charge(struct fm_cache *c, const struct fm_cache_plan *plan, bool is_
 		return ret;
 	if (!is_there)
 		ret = fm_cache_place_check(c, plan, &left, err);
-	if (ret == 0 && !is_there)
-		ret = fm_cache_room_check(c, fm_cache_room_of(&size), &left, plan->name, err);
+	if (ret == 0)
+		ret = fm_cache_room_check(c, is_there ? 0 : fm_cache_room_of(&size),
+					  is_there ? 0 : plan->files, &left, plan->name, err);
 	if (ret == 0)
 		ret = fm_cache_charge_take(c, plan, &left, err);
 	fm_budget_free(left.items);

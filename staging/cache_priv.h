@@ -179,11 +179,11 @@ int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const
 /* Under the lock: what eviction has to know of it. */
 struct fm_evict_item fm_cache_item_of(struct fm_cache *c, struct fm_cache_entry *e);
 /*
- * Whether a dataset of so many bytes can have room when what was chosen has gone, and all else that
- * may. Nothing goes yet. -ENOSPC: it cannot.
+ * Whether so many bytes and files more can have room when what was chosen has gone, and all else
+ * that may; 0 of them: whether what is promised has. Nothing goes yet. -ENOSPC: they cannot.
  */
-int fm_cache_room_check(struct fm_cache *c, uint64_t bytes, const struct fm_cache_left *left,
-			const char *name, struct fm_err *err);
+int fm_cache_room_check(struct fm_cache *c, uint64_t bytes, uint64_t files,
+			const struct fm_cache_left *left, const char *name, struct fm_err *err);
 /*
  * Whether who asks may have one more place in the index when what was chosen has gone; that there
  * is one, for which a dataset goes if need be.

@@ -28,6 +28,7 @@
  * older. */
 #define GRACE_MORE_NS (60 * FM_NS_PER_S)
 
+#define OWN_FILES 16 /* of a dataset beside what is in it: more than there are */
 #define FEW_FILES 4096 /* a walk through so many takes milliseconds */
 
 struct room {
@@ -362,8 +363,24 @@ static int refuse(struct fm_cache *c, const struct room *r, uint64_t bytes, cons
 			  helps);
 }
 
+/* What the disk gets back at most; files with our own, and directories. */
+struct going {
+	uint64_t bytes, files;
+};
+
+static void add_going(struct fm_cache *c, const struct fm_evict_item *item, struct going *g)
+{
+	const struct fm_cache_entry *e;
+
+	pthread_mutex_lock(&c->lock);
+	e = fm_cache_entry_of(c, item->id);
+	g->files = plus(g->files, e ? plus(e->set.files, OWN_FILES) : 0);
+	pthread_mutex_unlock(&c->lock);
+	g->bytes = plus(g->bytes, item->bytes);
+}
+
 /* What can go beside what was chosen, and that. */
-static int sum_of_all(struct fm_cache *c, const struct fm_cache_left *left, uint64_t *may)
+static int sum_of_all(struct fm_cache *c, const struct fm_cache_left *left, struct going *may)
 {
 	struct fm_evict_item *items;
 	uint64_t grace_ns;
@@ -372,19 +389,31 @@ static int sum_of_all(struct fm_cache *c, const struct fm_cache_left *left, uint
 
 	if (ret < 0)
 		return ret;
-	*may = sum_of(items, fm_evict_order(items, count, grace_ns));
+	count = fm_evict_order(items, count, grace_ns);
+	for (size_t i = 0; i < count; i++)
+		add_going(c, &items[i], may);
 	for (size_t i = 0; i < left->count; i++)
 		if (fm_evict_reason(&left->items[i], grace_ns) != FM_EVICT_MAY)
-			*may = plus(*may, left->items[i].bytes);
+			add_going(c, &left->items[i], may);
 	fm_budget_free(items);
 	return 0;
 }
 
-int fm_cache_room_check(struct fm_cache *c, uint64_t bytes, const struct fm_cache_left *left,
-			const char *name, struct fm_err *err)
+static int refuse_files(struct fm_cache *c, const struct room *r, uint64_t files, const char *name,
+			struct fm_err *err)
 {
+	return fm_err_set(
+		err, -ENOSPC,
+		"cache %.200s: its file system can have %" PRIu64 " files more, and %.60s "
+		"has %" PRIu64 ": remove files from it, or make it with more inodes",
+		c->directory, r->files_free, name ? name : "this", files);
+}
+
+int fm_cache_room_check(struct fm_cache *c, uint64_t bytes, uint64_t files,
+			const struct fm_cache_left *left, const char *name, struct fm_err *err)
+{
+	struct going may = {.bytes = 0};
 	struct room r;
-	uint64_t may = 0;
 	int ret;
 
 	if (left->count == 0)
@@ -396,7 +425,9 @@ int fm_cache_room_check(struct fm_cache *c, uint64_t bytes, const struct fm_cach
 		ret = sum_of_all(c, left, &may);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "cache %.200s: how much is free", c->directory);
-	return is_beyond(&r, bytes, may) ? refuse(c, &r, bytes, name, err) : 0;
+	if (lacking(&r, bytes, r.sums.size) > may.bytes)
+		return refuse(c, &r, bytes, name, err);
+	return plus(r.files_free, may.files) < files ? refuse_files(c, &r, files, name, err) : 0;
 }
 
 int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const char *name,
@@ -414,13 +445,7 @@ int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const
 		return fm_err_sys(err, ret, "cache %.200s: how much is free", c->directory);
 	if (lacking(&r, bytes, r.sums.size) > 0)
 		return refuse(c, &r, bytes, name, err);
-	if (r.files_free < files)
-		return fm_err_set(
-			err, -ENOSPC,
-			"cache %.200s: its file system can have %" PRIu64 " files more, and %.60s "
-			"has %" PRIu64 ": remove files from it, or make it with more inodes",
-			c->directory, r.files_free, name ? name : "this", files);
-	return 0;
+	return r.files_free < files ? refuse_files(c, &r, files, name, err) : 0;
 }
 
 int fm_cache_make_room_for(struct fm_cache *c, uint64_t bytes, const char *name,

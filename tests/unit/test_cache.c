@@ -1420,6 +1420,50 @@ static void test_quota_takes_what_it_has_to(void)
 	scene_end(&s);
 }
 
+/* Goal: nor does it go for what is refused since its file system has no inodes or no room. */
+static void test_quota_of_a_full_disk(void)
+{
+	struct scene s;
+	struct fm_cache_plan many = plan_of(5, 14 * MIB, 1000, NULL),
+			     others = plan_of(6, 10 * MIB, 1001, NULL);
+	struct fm_cache_fetch *f;
+	char file[128];
+	uint64_t his;
+	int fd;
+
+	scene_new(&s, "/dev/shm");
+	s.o.user_quota = 25 * MIB;
+	if (mount("none", s.dir, "tmpfs", 0, "size=64m,nr_inodes=300,mode=0711") < 0) {
+		printf("SKIP: only root can mount\n");
+		rmdir(s.dir);
+		return;
+	}
+	scene_open(&s);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &others, &f, &s.err), 0);
+	fm_cache_fetch_close(f);
+	his = leave(&s, 3, 20 * MIB, NULL);
+	scene_pass(&s, 60 * S);
+	many.files = 1000;
+	refuse_plan(&s, &many, -ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "inodes"));
+	CU_ASSERT_TRUE(is_left(&s, his));
+	/* He goes on with what came for another one, and others have filled the disk. */
+	snprintf(file, sizeof(file), "%s/foreign", s.dir);
+	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	CU_ASSERT_TRUE(fd >= 0 && posix_fallocate(fd, 0, 60 << 20) == 0);
+	others.uid = 1000;
+	refuse_plan(&s, &others, -ENOSPC);
+	CU_ASSERT_TRUE(is_left(&s, his));
+	CU_ASSERT_EQUAL(ftruncate(fd, 0), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &others, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, his), FM_CACHE_ABSENT);
+	fm_cache_fetch_close(f);
+	close(fd);
+	fm_cache_close(s.c);
+	CU_ASSERT_EQUAL(umount(s.dir), 0);
+	rmdir(s.dir);
+}
+
 /* Goal: what a user had fetched here does not go for another node that says who he is. */
 static void test_left_is_of_a_node(void)
 {
@@ -2364,6 +2408,7 @@ static const struct fm_test tests[] = {
 	{"what a node says of a user takes nothing from him here", test_quota_and_nodes},
 	{"what is fetched for a user counts, and what he gives up goes", test_quota_and_fetches},
 	{"but not for what is refused, nor more than has to", test_quota_takes_what_it_has_to},
+	{"... nor for what the disk has no room or no inodes for", test_quota_of_a_full_disk},
 	{"nor for a node that says it is he", test_left_is_of_a_node},
 	{"what nodes pin leaves room for others, and for this one", test_bytes_of_a_node},
 	{"pins of a node have a limit, and leave this node's alone", test_number_of_a_node},
