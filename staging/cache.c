@@ -387,6 +387,7 @@ static void free_all(struct fm_cache *c)
 	pthread_mutex_destroy(&c->use);
 	pthread_mutex_destroy(&c->room);
 	free(c->directory);
+	free(c->real);
 	fm_budget_free(c);
 }
 

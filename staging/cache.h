@@ -100,8 +100,8 @@ void fm_cache_close(struct fm_cache *cache);
 
 /*
  * To be called every few seconds: holds of processes that are gone end, what was evicted or given
- * up when we were ended is removed, and above the high watermark what nobody needs goes. Waits for
- * the disk.
+ * up when we were ended is removed, and above the high watermark what nobody needs goes. The log
+ * says when something is mounted over the directory. Waits for the disk.
  */
 void fm_cache_upkeep(struct fm_cache *cache);
 
@@ -174,7 +174,11 @@ int fm_cache_path(struct fm_cache *cache, uint64_t id, char *out, size_t max);
 
 /* ---- who needs it ---- */
 
-/* Notes that somebody asks for the dataset now: it stays for the grace. Waits for the disk. */
+/*
+ * Notes that somebody asks for the dataset now: it stays for the grace. -ENODEV: a file system was
+ * mounted over the directory since the start, so that its path would not lead there. Waits for the
+ * disk.
+ */
 int fm_cache_request(struct fm_cache *cache, uint64_t id, struct fm_err *err);
 
 /* Notes that its bytes were read and match the manifest. Waits for the disk. */
@@ -284,7 +288,7 @@ int fm_cache_check_quota(struct fm_cache *cache, const struct fm_cache_plan *pla
  * interrupted fetches of his left (that he asked for here; for a node: that it did), as many of
  * these go as have to; of what is refused for the quota, a place or room, none. Waits for the disk.
  *
- * -EUCLEAN: what was not taken at the start is in its place.
+ * -EUCLEAN: what was not taken at the start is in its place. -ENODEV: as of fm_cache_request().
  *
  * -EALREADY: a READY dataset has that listing. -EBUSY: it is being fetched. -EBADMSG: a partial one
  * of that listing is of another size: discard it. -EDQUOT as above, or so many came for him, or for

@@ -346,8 +346,10 @@ static void let_go(struct fm_cache_fetch *f, bool was_there)
 static int plan_it(struct fm_cache_fetch *f, const struct fm_cache_plan *plan, struct fm_err *err)
 {
 	struct fm_cache *c = f->c;
-	int ret = fm_cache_renew(c, err), found;
+	int ret = fm_cache_mount_check(c, err), found;
 
+	if (ret == 0)
+		ret = fm_cache_renew(c, err);
 	if (ret < 0)
 		return ret;
 	pthread_mutex_lock(&c->lock);

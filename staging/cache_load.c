@@ -624,6 +624,8 @@ int fm_cache_load(struct fm_cache *c, struct fm_err *err)
 	memcpy(c->boot, host.boot, sizeof(c->boot));
 	ret = open_root(c, err);
 	if (ret == 0)
+		fm_cache_mount_note(c);
+	if (ret == 0)
 		ret = check_is_ours(c, err);
 	if (ret == 0)
 		ret = lock_root(c, err);

@@ -79,6 +79,9 @@ struct fm_cache {
 	int root;
 	int locked; /* the file that is, as long as we are there; under `places` */
 	dev_t device; /* of its file system */
+	char *real; /* where it is; NULL: not known */
+	unsigned mount; /* that this leads to, at the start; 0: not known */
+	atomic_bool is_hidden; /* something else is there, and that was said */
 	int dirs[FM_CACHE_PLACES];
 	uint8_t boot[FM_HOLD_BOOT_LEN];
 	pthread_mutex_t room;
@@ -92,6 +95,15 @@ struct fm_cache {
 	struct fm_list ended; /* holds whose file has to go */
 	unsigned hold_count;
 };
+
+/* ---- cache_mount.c: no lock; none waits for a file system ---- */
+
+/* When the directory was opened. */
+void fm_cache_mount_note(struct fm_cache *c);
+/* -ENODEV: its path leads to another file system than the one on which it was opened. */
+int fm_cache_mount_check(const struct fm_cache *c, struct fm_err *err);
+/* Upkeep: says so in the log, once, and when it is over. */
+void fm_cache_mount_look(struct fm_cache *c);
 
 /* ---- cache.c: under the lock, if not said otherwise ---- */
 

@@ -620,6 +620,7 @@ static uint64_t next_new_use(struct fm_cache *c, uint64_t after)
 
 void fm_cache_upkeep(struct fm_cache *c)
 {
+	fm_cache_mount_look(c);
 	fm_cache_holds_end(c);
 	/* One that cannot be written is tried again next time: each is tried once here. */
 	for (uint64_t id = next_new_use(c, 0); id != 0; id = next_new_use(c, id))

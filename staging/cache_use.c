@@ -120,8 +120,10 @@ int fm_cache_request(struct fm_cache *c, uint64_t id, struct fm_err *err)
 {
 	struct fm_cache_entry *e;
 	bool is_saved = false;
-	int ret;
+	int ret = fm_cache_mount_check(c, err);
 
+	if (ret < 0)
+		return ret;
 	pthread_mutex_lock(&c->lock);
 	e = fm_cache_entry_of(c, id);
 	ret = fm_cache_may_use(e, err);

@@ -398,6 +398,37 @@ static void test_foreign_writer(void)
 	rmdir(s.dir);
 }
 
+/*
+ * Goal: who asks while a file system hides the directory that was opened is told so, and has no
+ * path that leads into it. It is as before when that has gone.
+ */
+static void test_mounted_over(void)
+{
+	struct scene s;
+	struct fm_cache_plan plan = scene_plan(2, MIB);
+	struct fm_cache_fetch *f;
+	uint64_t id;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	if (mount("none", s.dir, "tmpfs", 0, "size=1m,mode=0711") < 0) {
+		printf("SKIP: only root can mount\n");
+		scene_end(&s);
+		return;
+	}
+	fm_cache_upkeep(s.c);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, id, &s.err), -ENODEV);
+	CU_ASSERT_PTR_NOT_NULL(strstr(s.err.text, "restart fmoved"));
+	CU_ASSERT_EQUAL(fm_cache_fetch(s.c, &plan, &f, &s.err), -ENODEV);
+	CU_ASSERT_EQUAL(umount(s.dir), 0);
+	fm_cache_upkeep(s.c);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, id, &s.err), 0);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	fm_cache_fetch_close(f);
+	scene_end(&s);
+}
+
 /* All that is free: then no file gets a block, or its name. */
 static void fill_up(struct scene *s)
 {
@@ -2387,6 +2418,7 @@ static const struct fm_test tests[] = {
 	{"upkeep takes it first, and not just after a start", test_abandoned_and_upkeep},
 	{"places: each leaves some, and one that may go goes for one more", test_places},
 	{"what others write is taken into account", test_foreign_writer},
+	{"what is mounted over it keeps everybody from it, and is said", test_mounted_over},
 	{"a full disk keeps nobody from what is there, or from unpinning", test_full_disk},
 	{"what a fetch has written is promised no more, and what is missing is", test_promise},
 	{"of many files, as their fetch says", test_promise_of_many_files},
