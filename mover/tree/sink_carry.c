@@ -12,7 +12,8 @@
  *
  * Files are noted too, with the inode that they have in the new version: who saves a file writes
  * another one and renames it, and what was saved between here and the exchange is another file
- * under a name that both versions have.
+ * under a name that both versions have. That goes into the new version, unless somebody wrote to
+ * the file there since the exchange, which its time of modification tells, or saved it there.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -31,6 +32,7 @@
 #define COPY_LEN (256u << 10)
 #define CARRIED "carried"	/* in the staging directory */
 #define MADE "made"		/* there too */
+#define EXCHANGES_MAX 16
 #define LIST_MAX (64u << 10)	/* XATTR_LIST_MAX */
 #define MODE_WITHOUT_SET_IDS 01777u
 /* the rest is for directories, which must be noted */
@@ -520,7 +522,6 @@ int fm_sink_finish_carried(struct fm_sink_call *call)
 	return ret;
 }
 
-
 /* ------------------------------------------------------------------------------ saved meanwhile */
 
 /*
@@ -535,6 +536,81 @@ static bool is_saved(const struct fm_pack_entry *e, const struct stat *old, cons
 	    S_ISDIR(old->st_mode) || S_ISDIR(now->st_mode))
 		return false;
 	return !is_copy || old->st_size != now->st_size || fm_tsys_mtime(old) != fm_tsys_mtime(now);
+}
+
+/*
+ * Somebody wrote to it since the new version has its name: that is not in what was saved in the old
+ * one, and the other way round.
+ */
+static bool is_written_late(const struct fm_merge *w, const struct stat *now)
+{
+	return S_ISREG(now->st_mode) && fm_tsys_mtime(now) >= (int64_t)w->placed_ns;
+}
+
+/* The new version keeps its own, and all of the old one stays. Others are looked at all the same.
+ */
+static int leave_both(struct fm_merge *w, const struct fm_merge_at *p)
+{
+	struct fm_path_shown shown;
+
+	if (w->both.code == 0)
+		(void)fm_err_set(&w->both, -ESTALE,
+				 "\"%s\" was saved there, and written to in the new one",
+				 fm_path_show(p->path, &shown));
+	return 0;
+}
+
+/*
+ * What is MADE gets the name, and the other way round. Only the file with inode `mine` gives it
+ * away: one that somebody saved meanwhile is younger, and gets it back. 1: *out had the name. 0:
+ * something younger has it.
+ */
+static int exchange(const struct fm_merge *w, const struct fm_merge_at *p, ino_t mine,
+		    struct stat *out)
+{
+	int stage = w->call->s->stage, ret;
+	struct stat held;
+
+	for (int i = 0; i < EXCHANGES_MAX; i++) {
+		ret = fm_tsys_fstatat(stage, MADE, &held);
+		if (ret == 0)
+			ret = fm_tsys_rename(stage, MADE, p->dir, p->name, RENAME_EXCHANGE);
+		if (ret == 0)
+			ret = fm_tsys_fstatat(stage, MADE, out);
+		if (ret < 0)
+			return ret;
+		if (out->st_ino == mine)
+			return i == 0;
+		mine = held.st_ino;
+	}
+	return -EBUSY;
+}
+
+/* 1: what is MADE has the name. 0: something younger has it. */
+static int put_saved(struct fm_merge *w, const struct fm_merge_at *p, const struct stat *now)
+{
+	int stage = w->call->s->stage;
+	struct stat made, out;
+	int ret = fm_tsys_fstatat(stage, MADE, &made);
+
+	if (ret == 0)
+		ret = exchange(w, p, now->st_ino, &out);
+	if (ret > 0 && is_written_late(w, &out)) {
+		ret = exchange(w, p, made.st_ino, &out);
+		if (ret >= 0)
+			ret = leave_both(w, p);
+	}
+	if (fm_tsys_is_unsupported(ret)) {
+		ret = fm_tsys_rename(stage, MADE, p->dir, p->name, 0);
+		ret = ret < 0 ? ret : 1;
+	}
+	if (ret == -ENOENT)	/* what went stays away */
+		ret = 0;
+	if (ret < 0)
+		return fm_merge_fail(w, ret, "put into the new version", p);
+	if (S_ISREG(ret > 0 ? now->st_mode : made.st_mode))
+		fm_sink_give(w->call->s, (uint64_t)(ret > 0 ? now->st_size : made.st_size));
+	return ret;
 }
 
 /*
@@ -555,13 +631,10 @@ static int take_saved(struct fm_merge *w, const struct fm_merge_at *p, const str
 	if (ret < 0 || w->carried == before)	/* it went meanwhile */
 		return ret;
 	w->carried = before;	/* a name that was counted */
-	w->has_saved = true;
-	ret = fm_tsys_rename(s->stage, MADE, p->dir, p->name, 0);
-	if (ret < 0)
-		return fm_merge_fail(w, ret, "put into the new version", p);
-	if (S_ISREG(now->st_mode))
-		fm_sink_give(s, (uint64_t)now->st_size);
-	return 0;
+	ret = put_saved(w, p, now);
+	w->has_saved |= ret > 0;
+	(void)unlinkat(s->stage, MADE, 0);
+	return ret < 0 ? ret : 0;
 }
 
 static int look_at_noted(void *ctx, const struct fm_pack_entry *e)
@@ -585,6 +658,8 @@ static int look_at_noted(void *ctx, const struct fm_pack_entry *e)
 		return 0;	/* what went from either stays away */
 	if (ret < 0)
 		return fm_merge_fail(w, ret, "look at", &p);
+	if (is_written_late(w, &now))
+		return leave_both(w, &p);
 	met.name = p.name;
 	met.name_len = strlen(p.name);
 	met.type = (unsigned char)IFTODT(old.st_mode);
@@ -600,6 +675,8 @@ int fm_merge_take_saved(struct fm_merge *w)
 	if (ret < 0 && w->call->err->code == 0)
 		(void)fm_sink_fail(s, ret, "read what was kept for the end of", NULL, 0,
 				   w->call->err);
+	if (ret == 0 && w->both.code < 0)
+		ret = fm_err_set(w->call->err, w->both.code, "%s", w->both.text);
 	if (s->has_unnoted)
 		fm_sink_warn(s, "not all that was kept could be looked at again: what was saved "
 			"meanwhile may not be there");

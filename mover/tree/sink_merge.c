@@ -341,6 +341,16 @@ void fm_sink_settle(struct fm_sink *s)
 
 /* --------------------------------------------------------------------------- after the exchange */
 
+/* The renames were the last that changed both, unless somebody did since. 0: nobody can say. */
+static uint64_t placed_ns(const struct fm_sink *s, int old)
+{
+	struct stat was, is;
+
+	if (fm_tsys_fstat(old, &was) < 0 || fm_tsys_fstat(s->data, &is) < 0)
+		return 0;
+	return fm_tsys_ctime(&was) < fm_tsys_ctime(&is) ? fm_tsys_ctime(&was) : fm_tsys_ctime(&is);
+}
+
 int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_err *err)
 {
 	struct fm_sink_call call;
@@ -354,6 +364,7 @@ int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_e
 		return fm_sink_fail(s, w.old, "open", NULL, 0, err);
 	fm_sink_begin(&call, s, err);
 	call.old.root = w.old;
+	w.placed_ns = placed_ns(s, w.old);
 	ret = walk(&w, visit_old);
 	if (ret == 0)
 		ret = fm_merge_take_saved(&w);

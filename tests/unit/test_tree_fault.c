@@ -870,6 +870,87 @@ static void test_saved(void)
 	}
 }
 
+/* ---- and writes to it in the new version, too ---- */
+
+enum late { LATE_WRITTEN, LATE_WRITTEN_JUST_NOW, LATE_SAVED, LATE_COUNT };
+
+struct later {
+	const char *point;		/* it is before the first of these behind the exchange */
+	enum late how;
+	bool is_placed, is_done;
+};
+
+static void write_later(void *ctx, const char *point)
+{
+	struct later *l = ctx;
+	int fd;
+
+	l->is_placed |= strcmp(point, "tree.fsync") == 0;	/* of the directory around it */
+	if (l->is_done || !l->is_placed || strcmp(point, l->point) != 0)
+		return;
+	l->is_done = true;
+	if (l->how == LATE_SAVED) {
+		write_file("new", 12, 90, 0600, A_TIME + 12);
+		CU_ASSERT_EQUAL(rename(at("new"), at("tree/kept/deep/x")), 0);
+		return;
+	}
+	fd = open(at("tree/kept/deep/x"), O_WRONLY | O_APPEND);
+	CU_ASSERT_EQUAL(write(fd, "late", 4), 4);
+	close(fd);
+}
+
+static bool ends_late(const char *path)
+{
+	char end[4] = "";
+	int fd = open(at(path), O_RDONLY);
+	bool is;
+
+	is = pread(fd, end, 4, 20) == 4 && memcmp(end, "late", 4) == 0;
+	close(fd);
+	return is;
+}
+
+static void run_saved_in_both(enum late how)
+{
+	static const char *const points[] = { "scan.getdents", "tree.link", "tree.link" };
+	struct later l = { .point = points[how], .how = how };
+	struct fm_tree_sink_opts opts = options();
+	char kept[400], target = 0;
+
+	make_old();
+	opts.is_update = true;
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_file("new", 8, 60);
+	OK(apply());
+	OK(t->ops->prepare(t, true, &err));
+	save();
+	fm_fault_watch(write_later, &l);
+	OK(t->ops->publish(t, true, &err));
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(l.is_done);
+	if (how == LATE_SAVED) {
+		CU_ASSERT_TRUE(has_content("tree/kept/deep/x", 12, 90) && !t->note);
+	} else {
+		snprintf(kept, sizeof(kept), "%s/kept/deep/x", version_in(FM_STAGING_KEPT));
+		CU_ASSERT_TRUE(ends_late("tree/kept/deep/x") && has_content(kept, 11, 70));
+		CU_ASSERT_TRUE(t->note && strstr(t->note, ours(FM_STAGING_KEPT)));
+	}
+	/* the other one */
+	CU_ASSERT_TRUE(readlink(at("tree/kept/l"), &target, 1) == 1 && target == 'y');
+	t->ops->close(t);
+}
+
+/* Goal: what was written last is there, and what that does not have is not lost. */
+static void test_saved_in_both(void)
+{
+	for (int how = 0; how < LATE_COUNT; how++) {
+		scene_begin(IN_MEMORY);
+		run_saved_in_both((enum late)how);
+		scene_end();
+	}
+}
+
 /* ---- the process dies between the exchange and the removal ---- */
 
 struct dying {
@@ -1208,6 +1289,7 @@ static const struct fm_test tests[] = {
 	{"what may not be linked is not copied while somebody writes to it", test_copied_in_use},
 	{"a copy that fails leaves the file as it was", test_copying_fails},
 	{"what is saved while a version gets its name is there, not what was before", test_saved},
+	{"nor instead of what was written to the new version", test_saved_in_both},
 	{"the version that was replaced is not taken for a partial tree", test_replaced_and_died},
 	{"what has no room to be kept goes, and that is said", test_replaced_on_full_disk},
 	{"who dies while a version is replaced leaves nothing that stays", test_died_anywhere},
