@@ -144,6 +144,8 @@ struct fm_sink {
 	pthread_mutex_t making;
 	struct fm_sink_made made;
 
+	pthread_mutex_t timing;		/* of the lock file, which times are tried with */
+
 	pthread_mutex_t piecing;
 	pthread_cond_t piece_done;
 	struct fm_list pieces[FM_SINK_PIECE_BUCKETS];	/* of struct piece */
@@ -375,6 +377,10 @@ int fm_sink_file(struct fm_sink_call *call, const struct fm_pack_entry *e);
 
 /* A file that is offered: 1: it is there now. 0: it has to come. */
 int fm_sink_offer(struct fm_sink_call *call, const struct fm_pack_entry *e);
+
+/* Whether a file has that time, as the file system keeps it: some round it, or have no such
+ * year. */
+bool fm_sink_has_time(struct fm_sink *s, const struct stat *st, int64_t mtime_ns);
 
 /* 1: a regular file with that size and time is there. 0: it is another. -errno; -EPROTO: it is no
  * file. */

@@ -19,6 +19,28 @@
 
 #define TEMP_MAX 40
 
+/* What becomes of a time is seen by giving it to the lock file, whose own nobody looks at. */
+static bool is_kept_as(struct fm_sink *s, int64_t mtime_ns, int64_t kept_ns)
+{
+	struct stat st;
+	bool is;
+
+	if (s->lock < 0)
+		return false;
+	pthread_mutex_lock(&s->timing);
+	is = fm_tsys_set_mtime(s->lock, mtime_ns) == 0 && fm_tsys_fstat(s->lock, &st) == 0 &&
+	     fm_tsys_mtime(&st) == kept_ns;
+	pthread_mutex_unlock(&s->timing);
+	return is;
+}
+
+bool fm_sink_has_time(struct fm_sink *s, const struct stat *st, int64_t mtime_ns)
+{
+	int64_t has_ns = fm_tsys_mtime(st);
+
+	return has_ns == mtime_ns || is_kept_as(s, mtime_ns, has_ns);
+}
+
 int fm_sink_is_complete(struct fm_sink_call *call, const struct fm_sink_at *at,
 			const struct fm_pack_entry *e)
 {
@@ -33,7 +55,7 @@ int fm_sink_is_complete(struct fm_sink_call *call, const struct fm_sink_at *at,
 		return fm_sink_clash(call, at);
 	if (call->s->opts.has_owners && (st.st_uid != e->uid || st.st_gid != e->gid))
 		return 0;
-	return (uint64_t)st.st_size == e->size && fm_tsys_mtime(&st) == e->mtime_ns;
+	return (uint64_t)st.st_size == e->size && fm_sink_has_time(call->s, &st, e->mtime_ns);
 }
 
 int fm_sink_finished(struct fm_sink_call *call, const struct fm_pack_entry *e, uint32_t crc)

@@ -42,14 +42,14 @@ static int open_caches(struct fm_sink_call *call)
 	return 0;
 }
 
-static bool is_wanted(const struct stat *st, const struct wanted *w)
+static bool is_wanted(struct fm_sink *s, const struct stat *st, const struct wanted *w)
 {
 	if (!S_ISREG(st->st_mode) || (uint64_t)st->st_size < w->size_min)
 		return false;
 	/* A part is written to: it must have no name but this. */
 	if (!w->is_whole)
 		return st->st_nlink == 1;
-	return (uint64_t)st->st_size == w->size_min && fm_tsys_mtime(st) == w->mtime_ns;
+	return (uint64_t)st->st_size == w->size_min && fm_sink_has_time(s, st, w->mtime_ns);
 }
 
 /* Opens a file for reading past the page cache, where the file system can do that. */
@@ -103,7 +103,7 @@ static int try_move(struct fm_sink_call *call, unsigned i, const struct fm_sink_
 	if (dir < 0)
 		return 0;
 	ret = fm_tsys_fstatat(dir, at->name, &st);
-	if (ret < 0 || !is_wanted(&st, w))
+	if (ret < 0 || !is_wanted(call->s, &st, w))
 		return 0;
 	/*
 	 * Check it before it moves: a file in data counts as intact for everybody who finds it
@@ -132,7 +132,7 @@ static int get_here(struct fm_sink_call *call, const struct fm_sink_at *at, cons
 	if (ret > 0)
 		return 1;
 	ret = fm_tsys_fstatat(at->dir, at->name, &st);
-	if (ret < 0 || !is_wanted(&st, w))
+	if (ret < 0 || !is_wanted(call->s, &st, w))
 		return 0;
 	ret = fm_sink_check_name(call, at);
 	return ret < 0 ? ret : 2;

@@ -390,6 +390,7 @@ static void sink_free(struct fm_sink *s)
 	pthread_mutex_destroy(&s->journaling);
 	pthread_mutex_destroy(&s->logging);
 	pthread_mutex_destroy(&s->making);
+	pthread_mutex_destroy(&s->timing);
 	pthread_mutex_destroy(&s->piecing);
 	pthread_cond_destroy(&s->piece_done);
 	fm_tsys_free((char *)s->opts.name);
@@ -451,6 +452,7 @@ static void init(struct fm_sink *s, const struct fm_tree_sink_opts *opts)
 	pthread_mutex_init(&s->journaling, NULL);
 	pthread_mutex_init(&s->logging, NULL);
 	pthread_mutex_init(&s->making, NULL);
+	pthread_mutex_init(&s->timing, NULL);
 	pthread_mutex_init(&s->piecing, NULL);
 	pthread_cond_init(&s->piece_done, NULL);
 	for (unsigned i = 0; i < FM_SINK_PIECE_BUCKETS; i++)

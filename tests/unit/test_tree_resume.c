@@ -700,6 +700,59 @@ static void test_large(void)
 	each_base(run_large_hostile);
 }
 
+/* -------------------------------------------- a file system that keeps times of whole seconds */
+
+static bool rounds_times;
+
+int futimens(int fd, const struct timespec times[2])
+{
+	struct timespec kept[2] = { times[0], times[1] };
+
+	for (int i = 0; rounds_times && i < 2; i++)
+		if (kept[i].tv_nsec < 1000000000)	/* no UTIME_NOW */
+			kept[i].tv_nsec = 0;
+	return (int)syscall(SYS_utimensat, fd, NULL, kept, 0);
+}
+
+/* A file in two pieces and a whole one, each once more: it is there, and stays as it is. */
+static void run_rounded_twice(void)
+{
+	MUST(sink_new(options()));
+	for (int i = 0; i < 2; i++) {
+		pack_begin(0);
+		add_piece("pieces", 1, 5000, 4096, 904);
+		add_file("whole", 2, 600);
+		OK(apply());
+		pack_begin(0);
+		add_piece("pieces", 1, 5000, 0, 4096);
+		OK(apply());
+	}
+	CU_ASSERT_EQUAL(counts().files, 2);
+	OK(finish());
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/pieces", 1, 5000) && has_content("tree/whole", 2, 600));
+	CU_ASSERT_TRUE(has_stat("tree/whole", 0644, A_TIME / 1000000000 * 1000000000));
+}
+
+static void run_rounded_resume(void)
+{
+	die_half_way(options(), false);
+	MUST(sink_new(options()));
+	offer_all(false);
+	CU_ASSERT_EQUAL(counts().resumed_files, 2);
+	t->ops->discard(t);
+	t->ops->close(t);
+}
+
+/* Goal: what came twice, and what an earlier try made, is known there as well. */
+static void test_rounded(void)
+{
+	rounds_times = true;
+	each_base(run_rounded_twice);
+	each_base(run_rounded_resume);
+	rounds_times = false;
+}
+
 /* --------------------------------------------------------------------------------------- update */
 
 static bool can_reflink(void)
@@ -1340,6 +1393,7 @@ static const struct fm_test tests[] = {
 	{"a beginning that fails takes nothing away", test_begin_fails},
 	{"what was published before it died is no partial tree", test_published_and_died},
 	{"large files: sealed, gone on with, not sent again", test_large},
+	{"where times are rounded", test_rounded},
 	{"unchanged files come from the old version", test_update},
 	{"but not one that is written to meanwhile", test_written_while_cloned},
 	{"a tree that its owner could enter is not gone on with", test_given_away},
