@@ -169,6 +169,37 @@ static void count_resumed(struct fm_sink_call *call, const struct fm_pack_entry 
 	call->count.resumed_bytes += bytes;
 }
 
+static bool has_other_attrs(const struct fm_sink *s, const struct stat *st,
+			    const struct fm_pack_entry *e)
+{
+	bool has_other_mode = (st->st_mode & 07777) != e->mode;
+
+	if (!s->opts.has_owners)
+		return s->opts.is_for_group && has_other_mode;
+	return has_other_mode || st->st_uid != e->uid || st->st_gid != e->gid;
+}
+
+/*
+ * An earlier try may have been another user's, or of the same with another group: then the file has
+ * what that gave it. At the source nothing changed, or it would not be gone on with.
+ */
+static int give_attrs(struct fm_sink_call *call, const struct fm_sink_at *at,
+		      const struct fm_pack_entry *e)
+{
+	struct stat st;
+	int fd, ret = fm_tsys_fstatat(at->dir, at->name, &st);
+
+	if (ret == 0 && !has_other_attrs(call->s, &st, e))
+		return 0;
+	fd = ret < 0 ? ret
+		     : fm_tsys_open(at->dir, at->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0)
+		return fm_sink_fail(call->s, fd, "open", at->path, at->path_len, call->err);
+	ret = fm_sink_set_attrs(call->s, fd, e, NULL, false, call->err);
+	close(fd);
+	return ret;
+}
+
 int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at,
 		   const struct fm_pack_entry *e)
 {
@@ -200,6 +231,9 @@ int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at,
 	call->count.bytes += e->size;
 	fm_sink_name_file(call, e);
 	count_resumed(call, e, e->size);
+	ret = give_attrs(call, at, e);
+	if (ret < 0)
+		return ret;
 	crc = fm_crc32c_whole(w.crc, e->size);
 	ret = fm_sink_list_file(call, e, call->s->opts.has_digests ? &crc : NULL);
 	return ret < 0 ? ret : 1;

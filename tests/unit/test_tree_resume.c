@@ -1100,6 +1100,37 @@ static void run_given_away(void)
 	}
 }
 
+static bool belongs_to(const char *path, uid_t uid, gid_t gid)
+{
+	struct stat st;
+
+	return lstat(at(path), &st) == 0 && st.st_uid == uid && st.st_gid == gid;
+}
+
+/* Goal: what an earlier try of somebody else made is his who goes on with it, as all else is. */
+static void run_other_owner(void)
+{
+	struct fm_tree_sink_opts opts = for_user();
+
+	die_half_way(opts, false);
+	opts.uid = 3456;
+	opts.gid = 4567;
+	MUST(sink_new(opts));
+	CU_ASSERT_TRUE(t->is_partial);
+	offer_all(false);
+	CU_ASSERT_EQUAL(counts().resumed_files, 2);
+	send_rest();
+	CU_ASSERT_TRUE(belongs_to("tree/logged", 3456, 4567) &&
+		       belongs_to("tree/d/logged", 3456, 4567) &&
+		       belongs_to("tree/new", 3456, 4567));
+}
+
+static void test_other_owner(void)
+{
+	if (is_root())
+		each_base(run_other_owner);
+}
+
 static void test_given_away(void)
 {
 	if (is_root())
@@ -1396,6 +1427,7 @@ static const struct fm_test tests[] = {
 	{"where times are rounded", test_rounded},
 	{"unchanged files come from the old version", test_update},
 	{"but not one that is written to meanwhile", test_written_while_cloned},
+	{"what another user's try made is his who goes on with it", test_other_owner},
 	{"a tree that its owner could enter is not gone on with", test_given_away},
 	{"a file that takes the place of one that is reused is not", test_other_file_is_linked},
 	{"an update that is killed leaves nothing to look through, unless something was saved",
