@@ -458,9 +458,29 @@ static bool listener_may_accept(struct fm_listener *l)
 	return false;
 }
 
+static struct waiting *waiting_at(struct fm_listener *l, unsigned i)
+{
+	return &l->waiting[(l->waiting_first + i) % FM_WAITING_MAX];
+}
+
+static unsigned count_waiting(struct fm_listener *l, const struct fm_half_from *from)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < l->waiting_count; i++) {
+		const struct fm_half half = { .from = from_of(&waiting_at(l, i)->peer) };
+
+		count += is_address(&half, from);
+	}
+	return count;
+}
+
 enum room { ROOM, ROOM_LATER, ROOM_NEVER };
 
-/* Of a source that crowds: who there has most goes for who has fewer, and after a fair time. */
+/*
+ * Of a source that crowds: who there has most goes for who has fewer, and after a fair time. Those
+ * that wait count as an address's, too: else one could have all of these places.
+ */
 static enum room room_in_crowd(struct fm_listener *l, const struct fm_half_from *from,
 			       struct fm_half **goes)
 {
@@ -470,7 +490,7 @@ static enum room room_in_crowd(struct fm_listener *l, const struct fm_half_from 
 	*goes = crowded;
 	if (mine + 1 < count_alike(l, is_address, &crowded->from) || had_its_time(l, crowded))
 		return ROOM;
-	if (mine > FM_HALF_CROWD_MAX)
+	if (mine + count_waiting(l, from) > FM_HALF_CROWD_MAX)
 		return ROOM_NEVER;
 	*goes = first;
 	return had_its_time(l, first) ? ROOM : ROOM_LATER;
@@ -578,13 +598,11 @@ static void knock(struct fm_listener *l, int fd, const struct sockaddr_storage *
 
 static void let_wait(struct fm_listener *l, int fd, const struct sockaddr_storage *peer)
 {
-	unsigned i = (l->waiting_first + l->waiting_count) % FM_WAITING_MAX;
-
 	if (l->waiting_count == FM_WAITING_MAX) {
 		close(fd);
 		return;
 	}
-	l->waiting[i] = (struct waiting){ fd, *peer };
+	*waiting_at(l, l->waiting_count) = (struct waiting){ fd, *peer };
 	l->waiting_count++;
 	listener_arm(l);
 }
@@ -593,13 +611,19 @@ static void let_wait(struct fm_listener *l, int fd, const struct sockaddr_storag
 static void serve_waiting(struct fm_listener *l)
 {
 	while (l->is_started && l->waiting_count > 0) {
-		const struct waiting w = l->waiting[l->waiting_first];
-		enum room room = listener_make_room(l, &w.peer);
+		const struct waiting w = *waiting_at(l, 0);
+		unsigned first = l->waiting_first;
+		enum room room;
 
-		if (room == ROOM_LATER)
-			return;
-		l->waiting_first = (l->waiting_first + 1) % FM_WAITING_MAX;
+		/* the others that wait are those that count against it */
+		l->waiting_first = (first + 1) % FM_WAITING_MAX;
 		l->waiting_count--;
+		room = listener_make_room(l, &w.peer);
+		if (room == ROOM_LATER) {
+			l->waiting_first = first;
+			l->waiting_count++;
+			return;
+		}
 		if (room == ROOM)
 			knock(l, w.fd, &w.peer);
 		else
@@ -610,7 +634,7 @@ static void serve_waiting(struct fm_listener *l)
 static void close_waiting(struct fm_listener *l)
 {
 	for (; l->waiting_count > 0; l->waiting_count--) {
-		close(l->waiting[l->waiting_first].fd);
+		close(waiting_at(l, 0)->fd);
 		l->waiting_first = (l->waiting_first + 1) % FM_WAITING_MAX;
 	}
 }

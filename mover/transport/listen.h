@@ -9,7 +9,7 @@
  * crowding: of its address that has most the oldest goes at once for anybody elsewhere, and for an
  * address of its own that has fewer. Others of its own wait here for a fair time, FM_WAITING_MAX of
  * them: nodes of one network that come back together are no flood. Only an address that has itself
- * more than one node asks for is turned away at once.
+ * more than one node asks for, those that wait included, is turned away at once.
  *
  * So a flood from three addresses of IPv4 at most, or from one network of IPv6, costs bounded
  * memory and does not delay peers elsewhere; from one address of a network of IPv6 it does not

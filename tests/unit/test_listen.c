@@ -214,6 +214,28 @@ static void test_waiting(void)
 	close(fd[1]);
 }
 
+/* Goal: one address of a network does not take the places from the others that wait there. */
+static void test_waiting_share(void)
+{
+	int fd[FM_HALF_CROWD_MAX + 1];
+	unsigned n = 0;
+
+	begin();
+	come(0, FM_HALF_OPEN_MAX, true);
+	while (n <= FM_HALF_CROWD_MAX && room_for("2001:db8::ffff") == ROOM_LATER)
+		fd[n++] = wait_here();
+	CU_ASSERT_EQUAL(n, FM_HALF_CROWD_MAX + 1);
+	CU_ASSERT_EQUAL(room_for("2001:db8::ffff"), ROOM_NEVER);
+	CU_ASSERT_EQUAL(room_for("2001:db8::fffe"), ROOM_LATER);
+	/* the last one that waits is none too many by itself */
+	moved_ns += FAIR_NS;
+	(void)fm_loop_step(loop, 0);
+	CU_ASSERT_EQUAL(taken, n);
+	end();
+	while (n > 0)
+		close(fd[--n]);
+}
+
 /* Goal: no more wait than may, and nobody after a stop. */
 static void test_waiting_ends(void)
 {
@@ -239,6 +261,7 @@ static const struct fm_test tests[] = {
 	{ "nodes of one network wait for each other, and nobody for them", test_network },
 	{ "who floods makes room for his network, and is turned away", test_flooder },
 	{ "who waits is taken when there is room, or after a fair time", test_waiting },
+	{ "one address does not take the places of all that wait", test_waiting_share },
 	{ "not all may wait, and nobody after a stop", test_waiting_ends },
 };
 
