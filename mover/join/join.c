@@ -146,7 +146,47 @@ static struct fm_share_id source(const struct conn *c)
 	return fm_share_name(c->source);
 }
 
-/* Who makes room: of whoever has most, the one that came first. NULL: nobody can. */
+/* Whether they are from one address; "[fe80::1%eth0]:7471" says the link, too. */
+static bool is_address(const struct conn *a, const struct conn *b)
+{
+	const char *colon = strrchr(a->from, ':');
+	size_t len = colon ? (size_t)(colon - a->from) + 1 : sizeof(a->from);
+
+	return strncmp(a->from, b->from, len) == 0;
+}
+
+static unsigned count_address(const struct fm_join *join, const struct conn *c)
+{
+	const struct fm_list *head = &join->conns;
+	unsigned count = 0;
+
+	for (const struct fm_list *at = head->next; at != head; at = at->next)
+		count += is_address(c, fm_container_of(at, const struct conn, link));
+	return count;
+}
+
+/*
+ * Of a source: the first of its address that has most. Nodes of one network of IPv6, which come
+ * with one connection each, do not go for who floods from one address of it.
+ */
+static struct conn *first_of_most(struct fm_join *join, const struct conn *source)
+{
+	struct conn *worst = NULL;
+	unsigned most = 0;
+
+	fm_list_each(at, next, &join->conns) {
+		struct conn *c = fm_container_of(at, struct conn, link);
+		unsigned has = count_address(join, c);
+
+		if (c->state == CONN_ADMIT || strcmp(c->source, source->source) != 0 || has <= most)
+			continue;
+		most = has;
+		worst = c;
+	}
+	return worst;
+}
+
+/* Who makes room, of whoever has most. NULL: nobody can. */
 static struct conn *crowding(struct fm_join *join)
 {
 	struct conn *worst = NULL;
@@ -161,7 +201,7 @@ static struct conn *crowding(struct fm_join *join)
 		most = has;
 		worst = c;
 	}
-	return worst;
+	return worst ? first_of_most(join, worst) : NULL;
 }
 
 static bool make_room(struct fm_join *join)

@@ -565,6 +565,37 @@ static void test_sources(void)
 	}
 }
 
+static void come_from(struct fm_join *join, struct conn *c, const char *from)
+{
+	*c = (struct conn){ .join = join };
+	(void)snprintf(c->from, sizeof(c->from), "%s", from);
+	source_of(c->from, c->source);
+	CU_ASSERT_EQUAL_FATAL(fm_share_take(&join->places, source(c), 1, &c->place, NULL), 0);
+	fm_list_append(&join->conns, &c->link);
+}
+
+/* Goal: of the network that has most the address that has most makes room, not who came first. */
+static void test_who_floods_goes(void)
+{
+	static const char *const from[] = {
+		"10.0.0.7:1",	     "10.0.0.7:2",	  "[2001:db8::1]:1",  "[2001:db8::2]:1",
+		"[2001:db8::bad]:1", "[2001:db8::bad]:2", "[2001:db8::b]:1",
+	};
+	struct conn c[sizeof(from) / sizeof(from[0])];
+	struct fm_join join = { .admitted = 0 };
+
+	fm_list_init(&join.conns);
+	fm_share_init(&join.places,
+		      &(struct fm_share_limits){ "places", FM_JOIN_CONNS_MAX, 0, 0, 0 });
+	for (unsigned i = 0; i < sizeof(from) / sizeof(from[0]); i++)
+		come_from(&join, &c[i], from[i]);
+	CU_ASSERT_PTR_EQUAL(crowding(&join), &c[4]);
+	c[4].state = CONN_ADMIT;
+	CU_ASSERT_PTR_EQUAL(crowding(&join), &c[5]);
+	for (unsigned i = 0; i < sizeof(from) / sizeof(from[0]); i++)
+		fm_share_give_all(&c[i].place);
+}
+
 static void test_other_refusals_do_not_count(void)
 {
 	scene_begin();
@@ -794,6 +825,7 @@ static const struct fm_test tests[] = {
 	{ "who holds all places keeps nobody else from joining", test_who_holds_places_makes_room },
 	{ "without an open invitation nobody joins", test_nobody_is_invited },
 	{ "an address counts, or a network of IPv6", test_sources },
+	{ "who floods a network of IPv6 goes, and not its others", test_who_floods_goes },
 	{ "a good token with a bad name is no guess", test_other_refusals_do_not_count },
 	{ "what the engine refuses is written down no longer", test_engine_refuses },
 	{ "a server with another key is told nothing", test_wrong_server },
