@@ -100,6 +100,13 @@ struct fm_rx {
 	uint64_t xfer_id;
 };
 
+/* A chunk that came to two places, in parts. */
+struct fm_torn {
+	bool is_coming;
+	uint64_t xfer_id;
+	uint64_t seq;
+};
+
 /* A message without payload that is under way. */
 struct fm_note {
 	struct fm_flow *flow;
@@ -199,6 +206,8 @@ struct fm_flow {
 	struct fm_rx rx[FM_FLOW_SLOTS_MAX];
 	unsigned rx_slots;
 	struct fm_landing landing;	/* the chunk that comes to its place, and to no slot */
+	/* the same, until its transfer was removed: its slot has only the rest of its bytes */
+	struct fm_torn torn;
 
 	struct fm_note notes[FM_FLOW_ACKS_MAX];
 	struct fm_note *note_free;

@@ -303,7 +303,20 @@ void fm_flow_rx_cancel_removed(struct fm_flow *f)
 	if (!f->landing.x || !fm_link_is_removed(f->landing.x))
 		return;
 	f->conn->ops->divert(f->conn);
+	f->torn = (struct fm_torn){.is_coming = true,
+				   .xfer_id = f->landing.x->o.id,
+				   .seq = f->landing.seq};
 	fm_link_land_not(&f->landing);
+}
+
+/* Another transfer may have that number by now, and what lies in its slot before the rest is
+ * others'. */
+static bool is_torn(struct fm_flow *f, const struct fm_data_msg *m)
+{
+	if (!f->torn.is_coming || m->xfer != f->torn.xfer_id || m->seq != f->torn.seq)
+		return false;
+	f->torn.is_coming = false;
+	return true;
 }
 
 /* Deals with a chunk for which nothing is to be waited for here. False: it is to be written. */
@@ -358,7 +371,7 @@ int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 	f->rx_lease.used_ns = fm_loop_now(f->lane->io.loop);
 	f->conn->looked += m->length;
 	atomic_fetch_add_explicit(&f->bytes_received, m->length, memory_order_relaxed);
-	x = fm_link_find_sink(f->link, m->xfer);
+	x = is_torn(f, m) ? NULL : fm_link_find_sink(f->link, m->xfer);
 	if (!x)
 		return ack(f, m->slot, m->xfer, m->seq, FM_ACK_DROPPED);
 	if (take_at_once(f, x, &c, m->slot, &status) ||

@@ -1127,6 +1127,37 @@ static void test_removed_while_it_comes(void)
 	placed_end(x);
 }
 
+/*
+ * Goal: a chunk of which a part came to the memory of a transfer that was removed is nobody's, also
+ * where another transfer has its number by now: what lies in its slot are others' bytes.
+ */
+static void test_torn_chunk_is_nobodys(void)
+{
+	struct fm_data_msg first;
+	struct fm_xfer *x, *again;
+	struct file to = { 0 };
+
+	begin();
+	x = placed_sink();
+	first = chunk_to_place(0, 7);
+	CU_ASSERT_PTR_EQUAL(ask_place(&first), place);
+	CU_ASSERT_TRUE(fm_link_remove(w.link, x));
+	again = sink(&to, 3, NULL);
+	fm_lane_wake(&w.lane);
+	spin();
+	fill_slot(7);
+	CU_ASSERT_EQUAL(answer_to(&first), FM_ACK_DROPPED);
+	CU_ASSERT_EQUAL_FATAL(to.count, 0);
+	say(&first);			/* whole, this time */
+	CU_ASSERT_EQUAL_FATAL(to.count, 1);
+	end_io(&to, CHUNK);
+	spin();
+	CU_ASSERT_EQUAL(sent.status, FM_ACK_WRITTEN);
+	fm_link_remove(w.link, again);
+	placed_end(x);
+	fm_xfer_free(again);
+}
+
 /* Goal: a chunk whose connection broke in the midst of it may come over another one. */
 static void test_broken_while_it_comes(void)
 {
@@ -1180,6 +1211,7 @@ static const struct fm_test tests[] = {
 	{"what comes for memory comes to its place, and is checked there", test_comes_to_its_place},
 	{"bytes that are good, or are coming, are not written over", test_one_copy_at_a_time},
 	{"nothing comes to the memory of a transfer that was removed", test_removed_while_it_comes},
+	{"a chunk of which a part came elsewhere is nobody's", test_torn_chunk_is_nobodys},
 	{"a chunk that broke off may come over another connection", test_broken_while_it_comes},
 };
 FM_TEST_MAIN("flow", tests)
