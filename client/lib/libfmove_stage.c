@@ -117,10 +117,15 @@ static int stage_take(struct fmove_stage_options *o, const struct fmove_stage_op
 	return ret < 0 ? ret : fm_sized_take(o, sizeof(*o), opts, "fmove_stage_options", err);
 }
 
-/* Adds the options to the request in w, runs it, and reads the dataset. The caller frees *done. */
+/*
+ * Adds the options to the request in w, runs it, and reads the dataset. The caller frees *done.
+ * turns: of a request that is tried once, since what comes with it is passed once; NULL: as often
+ * as it takes.
+ */
 static int stage_run(struct fm_lib_request *req, const struct fm_lib_parcel *with,
-		     struct fmove_stage_options *o, struct fmove_dataset *out, bool *is_fetched,
-		     struct fm_json **done, struct fmove_error *err)
+		     struct fm_lib_turns *turns, struct fmove_stage_options *o,
+		     struct fmove_dataset *out, bool *is_fetched, struct fm_json **done,
+		     struct fmove_error *err)
 {
 	struct fmove_options waits = {.cancel_fd = o->cancel_fd};
 	struct fm_lib_waiting waiting = {
@@ -142,7 +147,9 @@ static int stage_run(struct fm_lib_request *req, const struct fm_lib_parcel *wit
 		fm_jw_text(&req->json, "nodes", o->nodes);
 	if (o->progress || o->accepted)
 		fm_jw_u64(&req->json, "progress_ms", 500);
-	ret = fm_lib_run(req, with, &waiting, done, err);
+	ret = turns ? fm_lib_try(req, with, &waiting, turns, done, err)
+		    : fm_lib_ask(req, with, &waiting, done, err);
+	fm_lib_end(req);
 	if (ret < 0)
 		return ret;
 	dataset_read(*done, &d);
@@ -173,7 +180,7 @@ int fmove_stage(struct fmove *c, const struct fmove_name *source,
 		return ret;
 	fm_lib_begin(c, &req, "stage");
 	fm_lib_add_name(&req, source);
-	ret = stage_run(&req, &no_parcel, &o, out, is_fetched, &done, err);
+	ret = stage_run(&req, &no_parcel, NULL, &o, out, is_fetched, &done, err);
 	if (ret == 0)
 		fm_json_free(done);
 	return ret;
@@ -205,21 +212,30 @@ int fmove_stage_hub(struct fmove *c, const char *repository, const char *revisio
 		return fm_lib_fail(err, -ENAMETOOLONG, "the revision is too long");
 	fm_lib_begin(c, &req, "stage_hub");
 	fm_jw_name(&req.json, "path", path, strlen(path));
-	ret = stage_run(&req, &no_parcel, &o, out, is_fetched, &done, err);
+	ret = stage_run(&req, &no_parcel, NULL, &o, out, is_fetched, &done, err);
 	if (ret == 0)
 		take_home(done, hf_home);
 	return ret;
 }
 
+/* What one call is about, of a caller's own cache. */
+struct own_call {
+	int hub_fd;
+	const struct fm_hub_name *name;
+	struct fmove_stage_options *opts;
+	struct fm_lib_turns turns;
+};
+
 /* Asks for what is served, with the options that a caller's own cache has. */
-static int stage_own(struct fmove *c, struct fm_own_hub *own, const struct fm_hub_name *name,
-		     struct fmove_stage_options *o, struct fmove_dataset *out, char *hf_home,
-		     bool *is_fetched, struct fmove_error *err)
+static int ask_own(struct fmove *c, struct fm_own_hub *own, struct own_call *call,
+		   struct fmove_dataset *out, char *hf_home, bool *is_fetched,
+		   struct fmove_error *err)
 {
 	const struct fm_lib_parcel with = {.fds = fm_own_hub_fds(own),
 					   .count = FM_OWN_HUB_FDS,
 					   .passed = fm_own_hub_passed,
 					   .ctx = own};
+	const struct fm_hub_name *name = call->name;
 	char path[sizeof(name->dir) + FM_HUB_COMMIT_LEN + 1];
 	struct fm_lib_request req;
 	struct fm_json *done;
@@ -229,10 +245,31 @@ static int stage_own(struct fmove *c, struct fm_own_hub *own, const struct fm_hu
 	fm_lib_begin(c, &req, "stage_own");
 	fm_jw_name(&req.json, "path", path, strlen(path));
 	fm_jw_name(&req.json, "to", name->revision, strlen(name->revision));
-	ret = stage_run(&req, &with, o, out, is_fetched, &done, err);
+	ret = stage_run(&req, &with, &call->turns, call->opts, out, is_fetched, &done, err);
 	if (ret == 0)
 		take_home(done, hf_home);
 	return ret;
+}
+
+/*
+ * What is passed is closed here when it was, also by a daemon that refuses: each request serves the
+ * cache anew.
+ */
+static int stage_own(struct fmove *c, struct own_call *call, struct fmove_dataset *out,
+		     char *hf_home, bool *is_fetched, struct fmove_error *err)
+{
+	struct fm_own_hub *own;
+	struct fm_err why;
+	int ret;
+
+	do {
+		ret = fm_own_hub_new(call->hub_fd, call->name, &own, &why);
+		if (ret < 0)
+			return fm_lib_fail(err, ret, "%s", why.text);
+		ret = ask_own(c, own, call, out, hf_home, is_fetched, err);
+		fm_own_hub_free(own);
+	} while (ret < 0 && fm_lib_asks_again(c, &call->turns, err));
+	return ret < 0 ? err->code : ret;
 }
 
 int fmove_stage_own(struct fmove *c, int hub_fd, const char *repository, const char *revision,
@@ -242,8 +279,8 @@ int fmove_stage_own(struct fmove *c, int hub_fd, const char *repository, const c
 	struct fmove_stage_options o;
 	char path[FMOVE_PATH_MAX + 1];
 	struct fm_hub_name name;
-	struct fm_own_hub *own;
-	struct fm_err why;
+	struct own_call call = {.hub_fd = hub_fd, .name = &name, .opts = &o};
+	struct fmove_error unread;
 	int ret = stage_take(&o, opts, out, err);
 
 	if (ret < 0)
@@ -254,12 +291,7 @@ int fmove_stage_own(struct fmove *c, int hub_fd, const char *repository, const c
 	(void)snprintf(path, sizeof(path), "%s@%s", repository, revision);
 	if (fm_hub_path_parse(path, &name) < 0)
 		return fm_lib_fail(err, -EINVAL, "%s is no revision of a repository", path);
-	ret = fm_own_hub_new(hub_fd, &name, &own, &why);
-	if (ret < 0)
-		return fm_lib_fail(err, ret, "%s", why.text);
-	ret = stage_own(c, own, &name, &o, out, hf_home, is_fetched, err);
-	fm_own_hub_free(own);
-	return ret;
+	return stage_own(c, &call, out, hf_home, is_fetched, err ? err : &unread);
 }
 
 int fmove_locate(struct fmove *c, const char *path, struct fmove_place *out,

@@ -9,6 +9,7 @@
  * out between any two looks.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -24,6 +26,7 @@
 
 #include "client/lib/fmove.h"
 #include "tests/fm_test.h"
+#include "tests/unit/remove_all.h"
 
 static const char refusal[] =
 	"{\"event\":\"error\",\"id\":null,\"code\":\"EBUSY\",\"exit\":6,\"text\":\"too many "
@@ -301,6 +304,60 @@ static void test_a_removal_of_many_names_has_its_time(void)
 	again_down(&a);
 }
 
+#define COMMIT "0123456789abcdef0123456789abcdef01234567"
+
+static void write_at(int dir, const char *name, const char *text)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	CU_ASSERT_EQUAL_FATAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	(void)close(fd);
+}
+
+/* A cache of Hugging Face's with one snapshot of one file. */
+static int hub_up(char *dir)
+{
+	static const char *const dirs[] = {"models--me--m", "models--me--m/refs",
+					   "models--me--m/blobs", "models--me--m/snapshots",
+					   "models--me--m/snapshots/" COMMIT};
+	int hub;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	hub = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (unsigned i = 0; i < sizeof(dirs) / sizeof(*dirs); i++)
+		CU_ASSERT_EQUAL_FATAL(mkdirat(hub, dirs[i], 0755), 0);
+	write_at(hub, "models--me--m/refs/main", COMMIT);
+	write_at(hub, "models--me--m/blobs/b", "of me");
+	CU_ASSERT_EQUAL_FATAL(symlinkat("../../blobs/b", hub,
+					"models--me--m/snapshots/" COMMIT "/config.json"),
+			      0);
+	return hub;
+}
+
+/*
+ * Goal:   descriptors go with each request: those of the one that was refused are closed.
+ * Method: fewer than are passed, or none, would end the second request with EBADF.
+ */
+static void test_an_own_cache_is_passed_again(void)
+{
+	static const char third[] = "{\"event\":\"done\",\"id\":3}";	/* a request of its own */
+	static const char *const answers[] = {FULL, FULL, third, NULL};
+	struct fmove_dataset dataset = {.struct_size = sizeof(dataset)};
+	char dir[] = "/tmp/fm-hub.XXXXXX", home[FMOVE_PATH_MAX + 1];
+	bool is_fetched;
+	struct again a;
+	int hub = hub_up(dir);
+
+	again_up(&a, 10, answers);
+	CU_ASSERT_EQUAL(fmove_stage_own(a.c, hub, "models--me--m", "main", NULL, &dataset, home,
+					&is_fetched, &a.err),
+			0);
+	CU_ASSERT_EQUAL(a.asked, 2);
+	again_down(&a);
+	(void)close(hub);
+	remove_all(dir);
+}
+
 static const struct fm_test tests[] = {
 	{"the refusal came before the request", test_before_it_asked},
 	{"the refusal came behind the request, which nobody read", test_behind_its_request},
@@ -311,6 +368,7 @@ static const struct fm_test tests[] = {
 	{"it is asked again as long as the caller wants", test_until_there_is_no_more_patience},
 	{"it is asked again no longer than its timeout", test_until_the_timeout},
 	{"a limit that runs out on the way stays a limit", test_a_limit_stays_one},
+	{"what is passed is passed again", test_an_own_cache_is_passed_again},
 	{"a removal of many names has its time", test_a_removal_of_many_names_has_its_time},
 };
 FM_TEST_MAIN("refused", tests)
