@@ -145,12 +145,14 @@ static int load_or_write(const struct fm_setup *setup, struct fm_undo *undo, str
 	*is_new = access(path, F_OK) < 0;
 	if (*is_new)
 		return fm_setup_write(setup, undo, cfg, key, err);
-	if (setup->node || setup->addresses.count || setup->user || setup->store_count)
-		return fm_err_set(err, -EEXIST,
-				  "%s is there already: change it there, and join without --node, "
-				  "--address, --store, --user",
-				  path);
-	return fm_config_load(path, cfg, err);
+	ret = fm_config_load(path, cfg, err);
+	if (ret == 0)
+		ret = fm_setup_agrees(setup, *cfg, err);
+	else
+		*cfg = NULL;
+	if (ret < 0)
+		fm_config_free(*cfg);
+	return ret;
 }
 
 /*
@@ -331,6 +333,8 @@ static void print_json(const struct fm_config *cfg, const char *other, bool is_n
 	(void)printf("\n");
 }
 
+#define SAY_AGAIN "say the same again, with the token of a new fmove invite if this one was used"
+
 /* What a join that fails takes away again. */
 struct begun {
 	struct fm_system sys;
@@ -347,13 +351,17 @@ static int join(const struct fm_setup *setup, const struct fm_config *cfg, struc
 	int ret = ask(cfg, to, &answer, &end, err);
 
 	begun->is_kept = ret == 0 || end == FM_JOINING_UNKNOWN;
+	if (ret < 0 && begun->is_kept)
+		return fm_err_wrap(err,
+				   "nobody can tell whether it took this node, and what was "
+				   "written here stays; " SAY_AGAIN);
 	if (ret < 0)
 		return ret;
 	ret = keep_peer(cfg, to, &answer, err);
 	if (ret < 0)
 		return fm_err_wrap(err,
 				   "%s took this node as a peer, but it could not be written down "
-				   "here",
+				   "here; what was written stays. Mend it, and " SAY_AGAIN,
 				   answer.name);
 	if (setup->is_system)
 		ret = fm_system_start(&begun->sys, cfg->node.listen, err);

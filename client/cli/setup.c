@@ -606,6 +606,50 @@ int fm_setup_write(const struct fm_setup *setup, struct fm_undo *undo, struct fm
 	return ret;
 }
 
+/* ---- said again ---- */
+
+static bool has_store(const struct fm_config *cfg, const char *text)
+{
+	size_t len = strcspn(text, "=");
+
+	for (unsigned i = 0; i < cfg->store_count; i++)
+		if (strlen(cfg->stores[i].name) == len &&
+		    strncmp(cfg->stores[i].name, text, len) == 0 &&
+		    strcmp(cfg->stores[i].directory, text + len + 1) == 0)
+			return true;
+	return false;
+}
+
+static bool is_of_user(const struct fm_config *cfg, const char *user)
+{
+	const struct passwd *pw = getpwnam(user);
+	struct stat st;
+
+	return pw && stat(cfg->node.key_file, &st) == 0 && st.st_uid == pw->pw_uid;
+}
+
+int fm_setup_agrees(const struct fm_setup *setup, const struct fm_config *cfg, struct fm_err *err)
+{
+	const char *other = NULL;
+
+	if (setup->node && strcmp(setup->node, cfg->node.name) != 0)
+		other = "--node";
+	if (setup->addresses.count > 0 &&
+	    strcmp(setup->addresses.text[0], cfg->node.address) != 0)
+		other = "--address";
+	if (setup->user && !is_of_user(cfg, setup->user))
+		other = "--user";
+	for (unsigned i = 0; i < setup->store_count; i++)
+		if (!has_store(cfg, setup->stores[i]))
+			other = "--store";
+	if (!other)
+		return 0;
+	return fm_err_set(err, -EEXIST,
+			  "%s is there already, and does not say what %s does: change it there, and "
+			  "join without %s",
+			  cfg->file, other, other);
+}
+
 bool fm_setup_is_started(const struct fm_setup *setup)
 {
 	return setup->is_system && fm_preflight_is_booted();

@@ -103,6 +103,12 @@ enum {
  * fm_args_end(). */
 int fm_setup_parse(struct fm_setup *setup, struct fm_args *args, int min, int max);
 
+/*
+ * Whether a configuration that is there already says what the options do, so that a command that
+ * did a part of its work can be said again. -EEXIST: which option says something else.
+ */
+int fm_setup_agrees(const struct fm_setup *setup, const struct fm_config *cfg, struct fm_err *err);
+
 /* DIR/fmove.conf. */
 int fm_setup_file(const struct fm_setup *setup, char path[static PATH_MAX], struct fm_err *err);
 

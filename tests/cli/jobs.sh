@@ -78,8 +78,7 @@ ok fmove cancel "$id"
 is_stopped() {
 	grep -q '^State:.T' "/proc/$1/status"
 }
-head -c 150000 big >little
-detach put --limit 100kB/s little n2:s/first
+detach put --limit 15MB/s big n2:s/first
 first=$id
 detach put --limit 50kB/s big n2:s/second
 fmove wait "$first" "$id" nojob >out 2>err &

@@ -98,6 +98,24 @@ connected b 2
 connected c 2
 no 6 'is there already' fmove join --dir "$dir/c/c" --node other "$address" "$token"
 
+# What fails behind the other node's word leaves what was written, and the line says how to go on: the same with a new token.
+ok fmove invite --dir "$dir/c/a"
+token=$(line 2)
+again=(fmove join --dir "$dir/c/k" --node k --address "127.0.0.1:$((ports_from + 3))" --store "s=$dir/c/k/files" "$address")
+FMOVE_FAULT=config.write:2 "${again[@]}" "$token" >/dev/null 2>err
+if [ $? -ne 0 ]; then		# else this build has no faults
+	grep -q 'a took this node as a peer.*what was written stays.*say the same again, with the token of a new fmove invite' err ||
+		bad "taken there, and not written down here: $(cat err)"
+	[ -e "$dir/c/a/peers.d/k.conf" ] && [ -e "$dir/c/k/node.key" ] && [ ! -e "$dir/c/k/peers.d/a.conf" ] || bad "what stays: $(find "$dir/c/k")"
+	no 6 'used already|no invitation is open' "${again[@]}" "$token"
+	for option in --node=l --address=127.0.0.1:1 "--store=s=$dir/w" "--store=t=$dir/c/k/files" --user=nobody; do
+		no 6 "does not say what ${option%%=*} does: change it there" fmove join --dir "$dir/c/k" "$option" "$address" "$token"
+	done
+	ok fmove invite --dir "$dir/c/a"
+	ok "${again[@]}" "$(line 2)"
+	[ -e "$dir/c/k/peers.d/a.conf" ] || bad "the same again: $(cat err)"
+fi
+
 # What is told must not make the configuration one that no daemon starts with: b stands in the file
 # that a person wrote, or b is known under another name.
 cp -r "$dir/c/c" "$dir/c/hand"
