@@ -143,10 +143,12 @@ static int send_source(struct fm_transfer *t, const struct source *s, const stru
 	struct fmove_name parts = fm_name_parts(target);
 	struct fmove_error why;
 	char path[PATH_MAX];
-	int ret;
+	int cancel_fd = t->opts.cancel_fd, ret;
 
 	source_path(s, path);
 	t->opts.file = path[0] ? path : NULL;
+	if (s->pump)
+		t->opts.cancel_fd = fm_pump_cancel_fd(s->pump);
 	fm_transfer_set_kind(t, false);
 	fm_transfer_begin(t, s->label);
 	one->result.struct_size = sizeof(one->result);
@@ -158,6 +160,7 @@ static int send_source(struct fm_transfer *t, const struct source *s, const stru
 	t->turn.is_off = false;
 	fm_transfer_end(t);
 	t->opts.file = NULL;
+	t->opts.cancel_fd = cancel_fd;
 	one->is_handed_over = t->is_detached;
 	if (ret == 0)
 		return 0;

@@ -13,7 +13,7 @@
 
 struct fm_err;
 
-/* Signals that were ignored stay so (nohup). */
+/* Signals that were ignored stay so (nohup). Again: it stays as it is. */
 int fm_interrupt_start(struct fm_err *err);
 
 /* From here on a signal ends the process at once, and nothing is removed. */

@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "client/cli/interrupt.h"
@@ -24,7 +26,9 @@ struct fm_pump {
 	pthread_t thread;
 	int from;
 	int to;
-	bool is_input;		/* from the outside into our pipe */
+	bool is_input;		/* from the outside into our pipe: */
+	int failed_fd;		/* an eventfd: reading failed; else -1 */
+	int cancel_fd;		/* an epoll of that and of signals; else -1 */
 	atomic_int code;
 	struct fm_pump *next;
 	char buf[STEP];
@@ -87,10 +91,41 @@ static void *pump_run(void *arg)
 	atomic_store(&p->code, ret);
 	if (p->is_input && ret < 0)
 		/* and the pipe stays open: an end here would look like the end of the data */
-		fm_interrupt_raise();
+		(void)eventfd_write(p->failed_fd, 1);	/* it counts up to more than that */
 	else
 		(void)close(p->is_input ? p->to : p->from);
 	return NULL;
+}
+
+static int watch(int epoll, int fd)
+{
+	struct epoll_event readable = {.events = EPOLLIN};
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &readable);
+}
+
+static void cancel_end(const struct fm_pump *p)
+{
+	if (p->failed_fd >= 0)
+		(void)close(p->failed_fd);	/* nothing is kept in it, nor in the next */
+	if (p->cancel_fd >= 0)
+		(void)close(p->cancel_fd);
+}
+
+/*
+ * What it has of its own is not the pipe of signals: what comes behind a device that cannot be read
+ * is sent all the same.
+ */
+static int cancel_begin(struct fm_pump *p, struct fm_err *err)
+{
+	p->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	p->cancel_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (p->failed_fd >= 0 && p->cancel_fd >= 0 && watch(p->cancel_fd, p->failed_fd) == 0 &&
+	    watch(p->cancel_fd, fm_interrupt_fd()) == 0)
+		return 0;
+	(void)fm_err_sys(err, -errno, "make an event");
+	cancel_end(p);
+	return err->code;
 }
 
 static int pump_new(int from, int to, bool is_input, struct fm_pump **out, struct fm_err *err)
@@ -105,6 +140,11 @@ static int pump_new(int from, int to, bool is_input, struct fm_pump **out, struc
 	p->from = from;
 	p->to = to;
 	p->is_input = is_input;
+	p->failed_fd = p->cancel_fd = -1;
+	if (is_input && cancel_begin(p, err) < 0) {
+		free(p);
+		return err->code;
+	}
 	atomic_init(&p->code, 0);
 	(void)sigfillset(&all);
 	/* signals are for the main thread, which they wake */
@@ -112,6 +152,7 @@ static int pump_new(int from, int to, bool is_input, struct fm_pump **out, struc
 	ret = pthread_create(&p->thread, NULL, pump_run, p);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (ret != 0) {
+		cancel_end(p);
 		free(p);
 		return fm_err_sys(err, -ret, "start a thread");
 	}
@@ -166,6 +207,11 @@ int fm_pump_to(int fd, struct fm_pump **out_pump, int *out, struct fm_err *err)
 	else
 		*out = fds[1];
 	return ret;
+}
+
+int fm_pump_cancel_fd(const struct fm_pump *pump)
+{
+	return pump->cancel_fd;
 }
 
 int fm_pump_error(struct fm_pump *pump)

@@ -12,8 +12,8 @@ struct fm_err;
 struct fm_pump;
 
 /*
- * Everything from fd; *out is the pipe to read it from, the caller's. An error in reading
- * interrupts (the pipe does not end).
+ * Everything from fd; *out is the pipe to read it from, the caller's. After an error in reading the
+ * pipe does not end: fm_pump_cancel_fd() tells of it.
  */
 int fm_pump_from(int fd, struct fm_pump **out_pump, int *out, struct fm_err *err);
 
@@ -22,6 +22,11 @@ int fm_pump_from(int fd, struct fm_pump **out_pump, int *out, struct fm_err *err
  * pipe is broken.
  */
 int fm_pump_to(int fd, struct fm_pump **out_pump, int *out, struct fm_err *err);
+
+/*
+ * fm_pump_from only: readable after a signal (interrupt.h) or an error in reading this. The pump's.
+ */
+int fm_pump_cancel_fd(const struct fm_pump *pump);
 
 /* The error of reading or writing so far, 0 if none. */
 int fm_pump_error(struct fm_pump *pump);

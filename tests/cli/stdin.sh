@@ -54,3 +54,25 @@ done
 with ended fmove put --quiet - n2:s/ended || bad "a socket that ends does not end the put well"
 [ "$(stat -c %s "$(store 2)/ended")" -eq 1000 ] || bad "a socket that ends: not all that it had came"
 no_partials
+
+# A terminal that is gone in the midst fails its own put, and what comes behind it is sent.
+mkdir "$(store 2)/both" && echo behind >behind
+timeout "$HANG_S" python3 - 2>err <<'PY'
+import os, subprocess, sys, time, tty
+
+near, far = os.openpty()
+tty.setraw(far)
+put = subprocess.Popen(["fmove", "put", os.ttyname(far), "behind", "n2:s/both/"])
+os.close(far)
+os.write(near, b"x" * 1000)
+while b'"state":"copying"' not in subprocess.run(["fmove", "status", "--json"], capture_output=True).stdout:
+    if put.poll() is not None:
+        break
+    time.sleep(0.02)
+os.close(near)
+sys.exit(put.wait())
+PY
+status=$?
+[ $status -eq 3 ] && grep -q 'Input/output error' err || bad "a terminal that goes, and a file: $status, $(cat err)"
+grep -q cancelled err && bad "nobody cancelled anything: $(cat err)"
+same behind "$(store 2)/both/behind"
