@@ -74,6 +74,27 @@ static int write_temporary(int dir, const char *name, const struct fm_file_write
 	return ret;
 }
 
+/*
+ * Gives the file its name. Some file systems (NFS, 9p) cannot rename to a name only if it is free;
+ * a link never replaces anything.
+ */
+static int give_name(int dir, const char *temporary, const char *name, bool may_replace)
+{
+	int ret;
+
+	if (may_replace)
+		return renameat(dir, temporary, dir, name) < 0 ? -errno : 0;
+	ret = FM_FAULT("config.noreplace")
+		      ? (errno = EINVAL, -1)
+		      : renameat2(dir, temporary, dir, name, RENAME_NOREPLACE);
+	if (ret < 0 && (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)) {
+		ret = linkat(dir, temporary, dir, name, 0);
+		if (ret == 0)
+			(void)unlinkat(dir, temporary, 0);	/* a name too many is no harm */
+	}
+	return ret < 0 ? -errno : 0;
+}
+
 static int write_in(int dir, const char *name, const struct fm_file_write *how, const char *text)
 {
 	char temporary[NAME_MAX + 1];
@@ -83,9 +104,8 @@ static int write_in(int dir, const char *name, const struct fm_file_write *how, 
 	    (int)sizeof(temporary))
 		return -ENAMETOOLONG;
 	ret = write_temporary(dir, temporary, how, text);
-	if (ret == 0 &&
-	    renameat2(dir, temporary, dir, name, how->may_replace ? 0 : RENAME_NOREPLACE) < 0)
-		ret = -errno;
+	if (ret == 0)
+		ret = give_name(dir, temporary, name, how->may_replace);
 	if (ret == 0 && !how->is_volatile && fsync(dir) < 0) {
 		ret = -errno;
 		if (!how->may_replace)

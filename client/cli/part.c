@@ -167,7 +167,7 @@ static int part_rename(const struct fm_part *p, const char *from, int dir, struc
 	} else {
 		ret = renameat2(p->file.dir, from, dir, p->last, RENAME_NOREPLACE);
 		/* a file system that cannot: a link never replaces */
-		if (ret < 0 && (errno == EINVAL || errno == ENOSYS)) {
+		if (ret < 0 && (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)) {
 			ret = linkat(p->file.dir, from, dir, p->last, 0);
 			if (ret == 0)
 				ret = unlinkat(p->file.dir, from, 0);

@@ -317,6 +317,24 @@ static void test_limit(void)
 	CU_ASSERT_EQUAL(fm_invite_new(dir, &invite, &err), 0);
 }
 
+/* Goal: also where a file system cannot rename to a free name only, nothing is replaced. */
+static void test_file_without_noreplace(void)
+{
+	struct fm_file_write how = { .mode = 0600 };
+	struct fm_err err = { 0 };
+
+	run("mkdir free", "");
+	how.path = path_of("free/file");
+	for (unsigned i = 0; i < 2; i++) {
+		fm_fault_arm("config.noreplace", 1);
+		CU_ASSERT_EQUAL(fm_file_write(&how, i ? "other\n" : "first\n", &err),
+				i ? -EEXIST : 0);
+		CU_ASSERT_TRUE(fm_fault_fired());
+		fm_fault_arm(NULL, 0);
+		run("test \"$(ls -A free; cat free/file)\" = \"$(echo file; echo first)\"", "");
+	}
+}
+
 static void test_end(void)
 {
 	run("rm -rf ../", strrchr(dir, '/') + 1);
@@ -342,6 +360,8 @@ static const struct fm_test tests[] = {
 	{ "a token is used up for good, or opens nothing", test_use_is_synced },
 	{ "no token looks like an option", test_no_option },
 	{ "open tokens have a limit", test_limit },
+	{ "a file system that cannot rename to a free name has them all the same",
+	  test_file_without_noreplace },
 	{ "the directory goes again", test_end },
 };
 
