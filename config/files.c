@@ -191,7 +191,7 @@ static int peer_path(const char *dir, const char *name, char path[static PATH_MA
 }
 
 #define ADDRESSES_TEXT_MAX (32 + FM_CONFIG_PEER_ADDRESSES_MAX * (FM_PEER_FILE_FURTHER_MAX + 4))
-#define PEER_TEXT_MAX (640 + ADDRESSES_TEXT_MAX)
+#define PEER_TEXT_MAX (660 + ADDRESSES_TEXT_MAX)
 
 /* Prints "addresses = [ ... ];" and a line end; nothing if there are none. */
 static void print_addresses(const struct fm_peer_file *peer, char *out, size_t max)
@@ -218,8 +218,9 @@ static void print_peer(const struct fm_peer_file *peer, char text[static PEER_TE
 	print_addresses(peer, addresses, sizeof(addresses));
 	snprintf(text, PEER_TEXT_MAX,
 		 "# Remove this file and reload fmoved to revoke this peer.\n"
-		 "name = \"%s\";\naddress = \"%s\";\n%skey = \"%s\";\n",
-		 peer->name, peer->address, addresses, key);
+		 "name = \"%s\";\naddress = \"%s\";\n%skey = \"%s\";\n%s",
+		 peer->name, peer->address, addresses, key,
+		 peer->may_bench ? "bench = true;\n" : "");
 }
 
 int fm_peer_file_try(const char *config_file, const struct fm_peer_file *peer, struct fm_err *err)

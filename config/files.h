@@ -44,6 +44,7 @@ struct fm_peer_file {
 	unsigned address_count;
 	const uint8_t *key;	/* FM_CONFIG_KEY_LEN bytes */
 	bool may_replace;
+	bool may_bench;		/* what a person said of it (peers.bench), and joining does not */
 };
 
 /* -EINVAL, and why, if the configuration would have a mistake with it: nobody could start or reload

@@ -257,6 +257,7 @@ static int keep_peer(const struct fm_config *cfg, const struct invited *from,
 	}
 	add_reached(&peer, from->reached, reached);
 	peer.may_replace = there != NULL;
+	peer.may_bench = there && there->may_bench;
 	ret = fm_peer_file_try(cfg->file, &peer, err);
 	if (ret == 0)
 		ret = fm_setup_daemons_dir(cfg, FM_CONFIG_PEERS_DIR, 0755, false, err);

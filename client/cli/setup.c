@@ -645,8 +645,8 @@ int fm_setup_agrees(const struct fm_setup *setup, const struct fm_config *cfg, s
 	if (!other)
 		return 0;
 	return fm_err_set(err, -EEXIST,
-			  "%s is there already, and does not say what %s does: change it there, and "
-			  "join without %s",
+			  "%s is there already, and does not say what %s does: change it there, "
+			  "and join without %s",
 			  cfg->file, other, other);
 }
 

@@ -57,13 +57,16 @@ static int check_own_key(const struct fm_config *cfg, const struct fm_join_candi
 			  "configuration and its key, and join again");
 }
 
-/* *is_known: this very node is a peer already and comes once more, perhaps from another address. */
+/*
+ * *known: the entry of this very node, which is a peer already and comes once more, perhaps from
+ * another address; else NULL.
+ */
 static int check_taken(const struct fm_config *cfg, const struct fm_join_candidate *who,
-		       bool *is_known, struct fm_err *err)
+		       const struct fm_config_peer **known, struct fm_err *err)
 {
 	const char *name = who->request.name;
 
-	*is_known = false;
+	*known = NULL;
 	if (strcmp(name, cfg->node.name) == 0)
 		return fm_err_set(err, -EEXIST,
 				  "the name \"%s\" is taken by this node itself: " SAY_ANOTHER,
@@ -74,7 +77,7 @@ static int check_taken(const struct fm_config *cfg, const struct fm_join_candida
 		bool is_same_key = memcmp(p->key, who->key, FM_KEY_LEN) == 0;
 
 		if (is_same_name && is_same_key)
-			*is_known = true;
+			*known = p;
 		else if (is_same_name)
 			return fm_err_set(err, -EEXIST,
 					  "the name \"%s\" is taken by another node: " SAY_ANOTHER
@@ -85,7 +88,7 @@ static int check_taken(const struct fm_config *cfg, const struct fm_join_candida
 					  "this node's key is known already, under the name \"%s\"",
 					  p->name);
 	}
-	if (!*is_known && cfg->peer_count == FM_CONFIG_PEERS_MAX)
+	if (!*known && cfg->peer_count == FM_CONFIG_PEERS_MAX)
 		return fm_err_set(err, -ENOSPC, "there are %d peers already", FM_CONFIG_PEERS_MAX);
 	return 0;
 }
@@ -95,6 +98,7 @@ static int admit_into(const struct fm_config *cfg, const struct fm_join_candidat
 {
 	char text[FM_JOIN_ADDRS_MAX][FM_JOIN_ADDR_TEXT_MAX];
 	const struct fm_join_addrs *further = &who->request.further;
+	const struct fm_config_peer *known = NULL;
 	struct fm_peer_file peer = {
 		.name = who->request.name,
 		.address = who->request.address,
@@ -112,12 +116,16 @@ static int admit_into(const struct fm_config *cfg, const struct fm_join_candidat
 	if (ret == 0)
 		ret = check_own_key(cfg, who, err);
 	if (ret == 0)
-		ret = check_taken(cfg, who, &peer.may_replace, err);
+		ret = check_taken(cfg, who, &known, err);
+	peer.may_replace = known != NULL;
+	peer.may_bench = known && known->may_bench;
 	if (ret == 0)
 		ret = fm_peer_file_try(cfg->file, &peer, err);
 	if (ret == 0)
 		ret = fm_invite_use(cfg->dir, who->request.secret, err);
-	return ret < 0 ? ret : fm_peer_file_write(cfg->dir, &peer, err);
+	if (ret == 0)
+		ret = fm_peer_file_write(cfg->dir, &peer, err);
+	return ret < 0 ? ret : known != NULL;
 }
 
 int fm_admit(void *ctx, const struct fm_join_candidate *who, struct fm_err *err)

@@ -298,6 +298,10 @@ static void admit_done(struct fm_work *work)
 	if (make_peer(join->opts.engine, &c->who, &c->err) < 0) {
 		fm_log_warn("join: %s, as \"%s\": %s", c->from, c->who.request.name, c->err.text);
 		conn_answer(c, &c->err);
+		if (c->ret > 0) {	/* one that is a peer stays one: its entry is not ours */
+			conn_free(c);
+			return;
+		}
 		conn_close(c);
 		c->work = (struct fm_work){ .run = retract_run, .done = retract_done };
 		fm_worker_submit(join->opts.worker, &c->work, join->opts.loop);

@@ -51,12 +51,12 @@ struct fm_join_opts {
 
 	/*
 	 * Worker. Check the token, then the name, address and key; use the token up; write the peer
-	 * down. -ENOENT: a wrong token. What it refuses for another reason leaves the token as it
-	 * was.
+	 * down. 1: it was a peer already, and its entry is a new one. -ENOENT: a wrong token. What
+	 * it refuses for another reason leaves the token as it was.
 	 */
 	int (*admit)(void *ctx, const struct fm_join_candidate *who, struct fm_err *err);
 
-	/* Worker. The engine would not have it: undo what admit wrote. */
+	/* Worker. The engine would not have it, which was none before: undo what admit wrote. */
 	void (*retract)(void *ctx, const struct fm_join_candidate *who);
 	void *ctx;
 };

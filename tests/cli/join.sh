@@ -111,9 +111,16 @@ if [ $? -ne 0 ]; then		# else this build has no faults
 	for option in --node=l --address=127.0.0.1:1 "--store=s=$dir/w" "--store=t=$dir/c/k/files" --user=nobody; do
 		no 6 "does not say what ${option%%=*} does: change it there" fmove join --dir "$dir/c/k" "$option" "$address" "$token"
 	done
+	echo 'bench = true;' >>"$dir/c/a/peers.d/k.conf"
 	ok fmove invite --dir "$dir/c/a"
 	ok "${again[@]}" "$(line 2)"
 	[ -e "$dir/c/k/peers.d/a.conf" ] || bad "the same again: $(cat err)"
+	# What a person said of a peer stays when it joins again, on both sides.
+	echo 'bench = true;' >>"$dir/c/k/peers.d/a.conf"
+	ok fmove invite --dir "$dir/c/a"
+	ok "${again[@]}" "$(line 2)"
+	[ "$(cat "$dir/c/a/peers.d/k.conf" "$dir/c/k/peers.d/a.conf" | grep -c 'bench = true')" = 2 ] ||
+		bad "who may measure is forgotten: $(cat "$dir/c/a/peers.d/k.conf" "$dir/c/k/peers.d/a.conf")"
 fi
 
 # What is told must not make the configuration one that no daemon starts with: b stands in the file

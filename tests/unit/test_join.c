@@ -321,7 +321,8 @@ static int admit(void *ctx, const struct fm_join_candidate *who, struct fm_err *
 			;	/* interrupted */
 	}
 	atomic_fetch_add(&scene.admitted, 1);
-	return scene.admit_ret < 0 ? fm_err_set(err, scene.admit_ret, "admit says no") : 0;
+	return scene.admit_ret < 0 ? fm_err_set(err, scene.admit_ret, "admit says no")
+				   : scene.admit_ret;
 }
 
 static void retract(void *ctx, const struct fm_join_candidate *who)
@@ -622,6 +623,19 @@ static void test_engine_refuses(void)
 	CU_ASSERT_EQUAL(atomic_load(&scene.retracted), 1);
 }
 
+/* One that was a peer before keeps its entry, which a person may have written. */
+static void test_engine_refuses_a_known_one(void)
+{
+	scene_begin();
+	scene.engine_ret = -ENOMEM;
+	scene.admit_ret = 1;
+	joiner_start();
+	joiner_run();
+	CU_ASSERT_EQUAL(scene.ret, -ENOMEM);
+	scene_end();
+	CU_ASSERT_EQUAL(atomic_load(&scene.retracted), 0);
+}
+
 /* Somebody else answers at that address: nothing is told to it. */
 static void test_wrong_server(void)
 {
@@ -717,6 +731,30 @@ static unsigned further_addresses(void)
 	return count;
 }
 
+static bool first_may_bench(void)
+{
+	struct fm_err err = { 0 };
+	struct fm_config *cfg;
+	bool may;
+
+	CU_ASSERT_EQUAL_FATAL(fm_config_load(conf, &cfg, &err), 0);
+	may = cfg->peers[0].may_bench;
+	fm_config_free(cfg);
+	return may;
+}
+
+static void add_to_entry(const char *name, const char *text)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/peers.d/%s.conf", dir, name);
+	f = fopen(path, "ae");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	CU_ASSERT_TRUE(fputs(text, f) >= 0);
+	CU_ASSERT_EQUAL(fclose(f), 0);
+}
+
 static void test_admit(void)
 {
 	struct fm_file_write how = { .path = conf, .mode = 0600 };
@@ -744,8 +782,10 @@ static void test_admit(void)
 	CU_ASSERT_EQUAL(try_admit(&invite, "other", 9, "h:2", &err), -EEXIST);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "known already, under the name \"new\""));
 	/* the same node, elsewhere now */
-	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "10.2.0.7:7471", &err), 0);
+	add_to_entry("new", "bench = true;\n");
+	CU_ASSERT_EQUAL(try_admit(&invite, "new", 9, "10.2.0.7:7471", &err), 1);
 	CU_ASSERT_EQUAL(peer_count(), 1);
+	CU_ASSERT_TRUE(first_may_bench());	/* as somebody said: joining does not say it */
 	/* its address once is enough, and twice is refused */
 	CU_ASSERT_EQUAL(further_addresses(), 1);
 }
@@ -828,6 +868,8 @@ static const struct fm_test tests[] = {
 	{ "who floods a network of IPv6 goes, and not its others", test_who_floods_goes },
 	{ "a good token with a bad name is no guess", test_other_refusals_do_not_count },
 	{ "what the engine refuses is written down no longer", test_engine_refuses },
+	{ "a peer that joins again keeps its entry if the engine refuses",
+	  test_engine_refuses_a_known_one },
 	{ "a server with another key is told nothing", test_wrong_server },
 	{ "an address where nobody listens is said", test_nobody_there },
 	{ "a stop in the middle leaves nothing over", test_stop_meanwhile },
