@@ -7,10 +7,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "config/config.h"
+#include "config/files.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
@@ -125,15 +128,28 @@ int fm_daemon_watch_signals(struct fm_loop *loop, struct fm_watch *watch, struct
 	return fm_watch_add(loop, watch, err);
 }
 
+/*
+ * Links in it are not followed here, but at each load: who leads one elsewhere and reloads means
+ * the file that it leads to then. What stands beside the file is where `fmove` looks for it, too.
+ */
+static int make_absolute(const char *config, char out[static PATH_MAX], struct fm_err *err)
+{
+	char here[PATH_MAX] = "";
+
+	if (config[0] != '/' && !getcwd(here, sizeof(here)))
+		return fm_config_no_file(config, -errno, err);
+	if (config[0] == '/' || strcmp(here, "/") == 0)
+		here[0] = '\0';
+	return fm_path_join(here, config[0] == '/' ? config + 1 : config, out, err);
+}
+
 int fm_daemon_load(const struct fm_daemon_program *program, struct fm_daemon_args *args,
 		   struct fm_config **out)
 {
 	struct fm_err err = { 0 };
 
-	if (!realpath(args->config, args->file)) {
-		(void)fm_config_no_file(args->config, -errno, &err);
+	if (make_absolute(args->config, args->file, &err) < 0)
 		return fm_daemon_fail(&err, FM_DAEMON_EXIT_CONFIG);
-	}
 	if (program->load(args->file, out, &err) < 0)
 		return fm_daemon_fail(&err,
 				      err.code == -ENOMEM ? EXIT_FAILURE : FM_DAEMON_EXIT_CONFIG);

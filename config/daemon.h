@@ -26,7 +26,8 @@ struct fm_daemon_program {
 };
 
 struct fm_daemon_args {
-	char file[PATH_MAX];		/* the configuration, absolute; set by fm_daemon_load() */
+	char file[PATH_MAX];		/* the configuration, absolute, perhaps a link; set by
+					 * fm_daemon_load() */
 	const char *config;		/* as it was said */
 	int log_level;			/* -1: as the configuration says */
 	bool is_check;

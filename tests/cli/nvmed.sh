@@ -79,7 +79,8 @@ if [ "$(id -u)" -ne 0 ]; then
 	grep -q "must be root" err || bad "without root: $(cat err)"
 	exit
 fi
-fmove-nvmed --config conf >log 2>&1 &
+ln -s conf a.conf		# a reload reads what the link leads to then
+fmove-nvmed --config a.conf >log 2>&1 &
 pid=$!
 export FMOVE_NVMED_SOCKET=$dir/run/sock
 # its_status [WORD]: it answers, with that word in it; or it has ended.
@@ -125,10 +126,10 @@ says_none() {
 	fmove nvme status >out && ! grep -q mistake out && fmove nvme status --json >out && grep -Eq '"config_mistake": ?""' out
 }
 says_none || bad "a mistake in a good configuration: $(cat out)"
-cp conf good && echo nonsense >>conf
+cp conf worse && echo nonsense >>worse && ln -sfn worse a.conf
 kill -HUP $pid
 await says_mistake || bad "the mistake is not said: $(cat out log)"
-cp good conf
+ln -sfn conf a.conf
 kill -HUP $pid
 await says_none || bad "the mistake that was mended: $(cat out log)"
 kill -TERM $pid

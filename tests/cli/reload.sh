@@ -84,6 +84,20 @@ use 1
 cp before "$conf"
 reload 'reloaded'
 
+# The file is a link, as where configurations come in versions: a reload reads what it leads to then. What belongs to it stands beside the link.
+crash n1
+mkdir "$node/versions"
+mv "$conf" "$node/versions/1" && ln -s versions/1 "$conf"
+start_again n1
+peers 1
+grep -v 'name = "n2"' before >"$node/versions/2"
+ln -sfn versions/2 "$conf"
+reload 'peer "n2" is gone'
+peers 0
+rm "$conf" && cp before "$conf"
+reload 'reloaded'
+peers 1
+
 # mistaken PATTERN: the status says this of the configuration, and of when the one is that runs. "": nothing.
 mistaken() {
 	await says_mistake "$1" || bad "the status says another mistake than \"$1\": $(cat out)"
