@@ -118,24 +118,43 @@ static bool is_within(const char *path, const char *dir)
 	       (path[len] == '\0' || path[len] == '/' || dir[len - 1] == '/');
 }
 
+static int check_apart_from(const struct fm_config_store *s, const char *dir, const char *name,
+			    const char *what, struct fm_err *err)
+{
+	char path[PATH_MAX];
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
+		return 0;	/* nothing can be there */
+	if (!is_within(path, s->directory) && !is_within(s->directory, path))
+		return 0;
+	return fm_err_set(err, -EINVAL,
+			  "%.200s:%u: stores.directory: \"%.200s\" and the %s in %.200s must "
+			  "not be within each other; move one",
+			  s->file, s->line, s->directory, what, dir);
+}
+
 /*
- * A store and the jobs of the state directory must not be within each other: who may write to a
- * store must not write jobs in the name of others.
+ * A store must be apart from what this node keeps for itself: who may write to a store must not
+ * write jobs in the name of others, nor let peers in, and the removal of the package takes these.
  */
 static int check_apart(const struct fm_config *cfg, const struct fm_config_store *s,
 		       struct fm_err *err)
 {
-	char jobs[PATH_MAX];
+	const char *state = cfg->node.state_directory;
+	int ret = 0;
 
-	if (strcmp(cfg->node.state_directory, "null:") == 0)
-		return 0;
-	snprintf(jobs, sizeof(jobs), "%s/" FM_CONFIG_JOBS_DIR, cfg->node.state_directory);
-	if (!is_within(jobs, s->directory) && !is_within(s->directory, jobs))
-		return 0;
-	return fm_err_set(err, -EINVAL,
-			  "%.200s:%u: stores.directory: \"%.200s\" and the jobs in "
-			  "node.state_directory \"%.200s\" must not be within each other; move one",
-			  s->file, s->line, s->directory, cfg->node.state_directory);
+	if (strcmp(state, "null:") != 0)
+		ret = check_apart_from(s, state, FM_CONFIG_JOBS_DIR,
+				       "jobs of node.state_directory", err);
+	if (ret == 0 && strcmp(state, "null:") != 0)
+		ret = check_apart_from(s, state, FM_CONFIG_BOOK_DIR,
+				       "addresses of peers (" FM_CONFIG_BOOK_DIR
+				       ") of node.state_directory", err);
+	if (ret == 0)
+		ret = check_apart_from(s, cfg->dir, FM_CONFIG_PEERS_DIR,
+				       "entries of peers (" FM_CONFIG_PEERS_DIR ")", err);
+	return ret < 0 ? ret : check_apart_from(s, cfg->dir, FM_CONFIG_INVITES_DIR,
+						"invitations (" FM_CONFIG_INVITES_DIR ")", err);
 }
 
 /* An ID may name one store only: otherwise a path in it would have two meanings. */

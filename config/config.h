@@ -21,6 +21,7 @@ struct fm_err;
 #define FM_CONFIG_FILE "fmove.conf"		/* in the configuration's directory */
 #define FM_CONFIG_PEERS_DIR "peers.d"		/* beside it: one NAME.conf per peer */
 #define FM_CONFIG_JOBS_DIR "jobs"		/* in node.state_directory */
+#define FM_CONFIG_BOOK_DIR "peers"		/* likewise: what is known of peers' addresses */
 #define FM_CONFIG_INVITES_DIR "invites"		/* beside it: see invite.h */
 #define FM_CONFIG_BYTES_MAX (1u << 20)		/* of one file */
 #define FM_CONFIG_DEPTH_MAX 8			/* of nesting; the real thing needs 3 */

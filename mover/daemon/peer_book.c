@@ -219,7 +219,7 @@ int fm_peer_book_new(const char *state, struct fm_worker *worker, struct fm_loop
 
 	if (!book)
 		return fm_err_set(err, -ENOMEM, "out of memory");
-	ret = fm_path_join(state, "peers", book->dir, err);
+	ret = fm_path_join(state, FM_CONFIG_BOOK_DIR, book->dir, err);
 	if (ret < 0) {
 		free(book);
 		return ret;

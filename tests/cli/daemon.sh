@@ -72,6 +72,15 @@ with "s,key_file = .*,key_file = \"$dir/w/open.key\";,"
 refuse 1 'open.key.*(644|may read)' --config conf
 with "s,^directory = .*,directory = \"$dir/w/gone\";,"
 refuse 1 'conf:[0-9]+: store "s".*gone' --config conf
+# As many faults as a configuration can have: each is said, and none is too many.
+stores= sockets=
+for i in {1..63}; do
+	stores+="{ name = \"s$i\"; directory = \"$dir/w/gone/$i\"; }, "
+	sockets+="{ path = \"$dir/w/of/$i\"; user = \"no-user-$i\"; group = \"no-group-$i\"; }, "
+done
+with "s|^stores = (|&$stores|; \$ a sockets = ( ${sockets%, } );"
+refuse 2 . --config conf --check
+[ "$(grep -c -e gone/ -e no-user- -e no-group- err)" -eq 189 ] || bad "of 189 faults it says $(grep -c . err)"
 with 's/socket_mode = .*/socket_group = "no-such-group";/'
 refuse 1 'socket_group: this machine has no group "no-such-group"' --config conf
 port=$(sed -n 's/.*listen = ".*:\([0-9]*\)".*/\1/p' "$conf")

@@ -606,13 +606,39 @@ static void test_cross_checks(void)
 	refused(NODE "memory = { total = \"256MiB\"; };", "f.conf:2: memory.total: ", "(312MiB)");
 }
 
+/* ... nor let peers in, and what the package's purge removes is no store. */
+static void refused_as_ours(const char *directory)
+{
+	struct fm_config *cfg = NULL;
+	struct fm_err err = { 0 };
+	char text[256];
+
+	(void)snprintf(text, sizeof(text),
+		       "node = { name = \"n1\"; state_directory = \"null:\"; };\n"
+		       "stores = ( { name = \"a\"; directory = \"%s\"; } );", directory);
+	CU_ASSERT_EQUAL(fm_config_load_string(text, strlen(text), "/etc/fmove/f.conf", &cfg, &err),
+			-EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "must not be within each other"));
+	if (cfg)
+		fm_config_free(cfg);
+}
+
+static void test_the_nodes_own_is_no_part_of_a_store(void)
+{
+	refused_as_ours("/etc");
+	refused_as_ours("/etc/fmove");
+	refused_as_ours("/etc/fmove/peers.d");
+	refused_as_ours("/etc/fmove/invites/x");
+}
+
 /* Who may write a store must not be able to write down jobs. */
 static void test_jobs_are_no_part_of_a_store(void)
 {
 	static const char *const apart[] = {"/var/lib/fmove/data", "/var/lib/fmove/jobs2", "/srv",
-					    "null:"};
+					    "/var/lib/fmove/peers2", "null:"};
 	static const char *const within[] = {"/", "/var", "/var/lib/fmove", "/var/lib/fmove/jobs",
-					     "/var/lib/fmove/jobs/x"};
+					     "/var/lib/fmove/jobs/x", "/var/lib/fmove/peers",
+					     "/var/lib/fmove/peers/x"};
 	struct fm_config *cfg;
 	struct fm_err err;
 	char text[256];
@@ -1240,6 +1266,8 @@ static const struct fm_test tests[] = {
 	{"two volumes are two names, two mount points, two namespaces", test_two_volumes},
 	{"who only reads may fail fast", test_readers_may_fail_fast},
 	{"values that do not go together are refused", test_cross_checks},
+	{"what the node keeps for itself is no part of a store",
+	 test_the_nodes_own_is_no_part_of_a_store},
 	{"jobs are no part of a store", test_jobs_are_no_part_of_a_store},
 	{"a cache is no part of a store, and its marks are in order", test_staging},
 	{"hostile text is refused", test_hostile_text},
