@@ -152,5 +152,44 @@ is_logged 'goes on as job [a-z2-7]*: h1, which called it otherwise, may not read
 kill $asides
 said=() asides=
 
+# Of a run that h1 coordinates, n1 knows nothing but what it is told, and is to pass an extent on: what comes for that is far too small. Then n1 is to
+# have the dataset itself, learns how large that extent is, and has to write no more than came. Which node coordinates is up to the dataset.
+sed -i "s|directory = \"$(store 2)\";|&\nshared = \"nfs1\";|" "$dir/c/n2/fmove.conf"
+take_over 2
+await at 2 ls n1:s || bad "n2 has no session with n1"
+use 2
+has_carried() {
+	grep -q "^$set: carried" liar.1
+}
+told_or_over() {
+	has_carried || ! kill -0 $stage 2>/dev/null
+}
+for ((try = 0; try < 40; try++)); do
+	set=c$try
+	mkdir "$(store 2)/$set"
+	random 3000 "$(store 2)/$set/f"
+	truncate -s 40000000 "$(store 2)/$set/g"
+	liar 1 carry $set 600
+	liar 2 silent $set 600	# n2 waits for it, else all were over before h1 is heard
+	timeout $HANG_S fmove stage --nodes n2 --json s/$set >out 2>err &
+	stage=$!
+	await told_or_over || give_up "carry: it neither tells n1 to carry, nor does $set come: $(cat out err liar.1)"
+	if has_carried; then
+		is_logged "shared nfs1/$set does not come here: write $set into the cache of n1" "$dir/c/n1/log" ||
+			give_up "carry: n1 took what was too small: $(cat liar.1 out err)"
+	fi
+	kill $asides
+	said=() asides=
+	wait $stage || timeout $HANG_S fmove stage --nodes n2 --json s/$set >out 2>err || give_up "carry: it does not come: $(cat out err)"
+	! has_carried || break
+done
+((try < 40)) || bad "carry: h1 coordinated none of $try runs"
+timeout $HANG_S fmove stage --nodes n1,n2 --json s/$set >out 2>err || give_up "carry: it does not come to n1: $(cat out err)"
+for i in 1 2; do
+	diff -r "$(store 2)/$set" "$(path_of $i out)" || bad "carry: n$i has something else"
+done
+alive
+use 1
+
 outside >after
 cmp -s before after || bad "written outside: $(diff before after | head -n 3)"

@@ -15,6 +15,7 @@
 
 #define JOIN_EVERY 20u		/* ticks: it begins its report anew so often, too */
 #define PUTS 4u			/* at a time */
+#define CARRY_TICKS 40u		/* that an extent may take to come */
 
 struct lie {
 	const char *name;
@@ -204,6 +205,72 @@ static void order(struct talk *t, struct stage_run *r, unsigned tick)
 	}
 }
 
+static void carry_order(struct talk *t, struct stage_run *r, enum fm_run_msg_type type)
+{
+	struct fm_run_msg m = {.type = (uint8_t)type,
+			       .join = r->joined,
+			       .order = ++r->orders,
+			       .node = (uint8_t)r->self,
+			       .nodes = UINT64_C(1) << r->daemon};
+
+	say_run(t, r, &m);
+	r->since = 0;
+}
+
+/* The extent that is awaited, much too small. */
+static bool carry_put(struct talk *t, struct stage_run *r)
+{
+	static struct fm_wire_msg m;
+
+	t->peer->is_exact = true;
+	if (!t->peer->has_landing || !word_deed(t, &m))
+		return false;
+	r->files = t->peer->counts.files;
+	talk_say(t, &m);
+	t->peer->has_landing = false;
+	return true;
+}
+
+static void carry_step(struct talk *t, struct stage_run *r)
+{
+	if (r->step == 0) {
+		t->peer->has_landing = false;
+		carry_order(t, r, FM_RUN_CARRY);
+		r->step = 1;
+	} else if (r->step == 1 && carry_put(t, r)) {
+		r->step = 2;
+	} else if (r->step == 2 && t->peer->counts.files > r->files) {
+		carry_order(t, r, FM_RUN_INVITE);
+		(void)fprintf(stderr, "%s: carried\n", r->about.path);
+		r->step = 3;
+	} else if (r->step < 3 && ++r->since > CARRY_TICKS) {	/* what it sent over has broken */
+		carry_order(t, r, FM_RUN_REVOKE);
+		r->step = 0;
+	}
+}
+
+/*
+ * It coordinates, and keeps nothing. It has the daemon pass on an extent, of which too little comes
+ * while the daemon does not know how large it is, and then has it want the dataset: by then it
+ * knows, and writes what it holds.
+ */
+static void carry(struct talk *t, struct stage_run *r, unsigned tick)
+{
+	const struct fm_run_state s = state_of(r, FM_RUN_PASSIVE, false);
+	struct fm_stage_about a = r->about;
+
+	a.wanted = UINT64_C(1) << r->daemon;
+	say_about(t, r, &a);
+	report(t, r, &s, false, tick);
+	if (!r->is_joined)
+		return;
+	if (r->carried != r->joined) {
+		r->carried = r->joined;
+		r->step = r->orders = 0;
+	}
+	carry_step(t, r);
+}
+
 /* It has it, has lost it, has read it, has found it changed; it comes and goes. */
 static void waver(struct talk *t, struct stage_run *r, unsigned tick)
 {
@@ -336,7 +403,8 @@ static void show(struct talk *t, struct stage_run *r, unsigned tick)
 static const struct lie lies[] = {
 	{"silent", silent},   {"keep", keep},	  {"forge", forge}, {"hoard", hoard},
 	{"miscount", miscount}, {"order", order},   {"waver", waver}, {"misname", misname},
-	{"change", change},   {"flood", flood},	  {"answer", answer}, {"show", show}};
+	{"change", change},   {"flood", flood},	  {"answer", answer}, {"show", show},
+	{"carry", carry}};
 
 const struct lie *lie_find(const char *name)
 {

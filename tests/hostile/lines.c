@@ -151,7 +151,7 @@ static void send_chunk(struct line *l, struct deed *d, unsigned slot)
 	size_t from = d->is_tree ? PACK_AT + below(o, PACKS_MAX) * PACK_ROOM : below(o, 8) * 4096;
 
 	m.length = d->is_tree		    ? pack_len(l, from)
-		   : d->sent + 1 < d->count ? d->chunk
+		   : d->sent + 1 < d->count || d->is_exact ? d->chunk
 					    : 1 + (uint32_t)below(o, d->chunk);
 	m.data_crc = fm_crc32c(0, (uint8_t *)l->tx.memory + from, m.length);
 	d->parts ^= fm_crc32c_part(m.data_crc, m.offset, m.length);

@@ -53,6 +53,11 @@ struct stage_run {
 	unsigned self, daemon;		  /* which nodes of it */
 	uint32_t join, order;		  /* ours: of reports, of orders */
 	uint32_t heard_join, heard_order; /* the daemon's */
+	bool is_joined;			  /* it reports to us: */
+	uint32_t joined;		  /* that report */
+	uint32_t carried;		  /* the one to which the lie `carry` was told */
+	unsigned step, orders, since;	  /* of that; ticks */
+	uint64_t files;			  /* that were done before */
 };
 
 enum deed_state { DEED_NONE, DEED_ASKED, DEED_SENDING, DEED_SENT };
@@ -67,6 +72,7 @@ struct deed {
 	uint32_t chunk;
 	uint64_t count, sent, acked; /* chunks */
 	uint64_t bytes;
+	bool is_exact;	/* as long as it was said to be */
 	uint32_t parts; /* of the CRC of the whole */
 };
 
@@ -126,6 +132,7 @@ struct peer {
 	struct line lines[LINES_MAX];
 	struct deed deeds[DEEDS_MAX];
 	struct stage_run stages[STAGES_MAX];
+	bool is_exact;		 /* what it sends is */
 	bool has_landing;
 	char landing[FM_LANDING_PATH_MAX]; /* where the daemon awaits an extent of us */
 	struct fm_timer dial_timer, stranger_timer;

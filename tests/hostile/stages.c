@@ -329,6 +329,10 @@ static void hear_run(struct peer *p, struct stage_run *r, const struct fm_wire_s
 	if (m.type <= FM_RUN_CHECKED && m.type != FM_RUN_LINKS) {
 		r->order = m.join == r->heard_join ? r->order : 0;
 		r->heard_join = m.join;
+		if (m.from == r->daemon) {
+			r->is_joined = true;
+			r->joined = m.join;
+		}
 	} else if (m.type >= FM_RUN_LEASE && m.type <= FM_RUN_END) {
 		r->heard_order = m.order;
 	}

@@ -658,6 +658,7 @@ static bool begin_deed(struct talk *t, struct fm_wire_put *m, uint64_t id)
 	*d = (struct deed){.talk = t,
 			   .state = DEED_ASKED,
 			   .is_tree = is_tree,
+			   .is_exact = p->is_exact,
 			   .id = id,
 			   .chunk = 65536,
 			   .count = 1 + below(&p->odds, is_tree ? PACKS_MAX : 6)};
