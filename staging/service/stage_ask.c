@@ -987,8 +987,9 @@ static int make_room(struct fm_stage_ask *a, const struct fm_cache_key *key, uin
 
 	if (ret < 0)
 		return ret;
-	return fm_cache_make_room_for(a->s->cache, draft + (id || !is_for_us(a) ? 0 : rest), a->name,
-				      err);
+	if (id || !is_for_us(a))
+		rest = 0;
+	return fm_cache_make_room_for(a->s->cache, draft + rest, a->name, err);
 }
 
 /*

@@ -83,6 +83,7 @@ static void op_free(struct op *op)
 	fm_list_del(&op->at);
 	fm_landed_put(op->b);
 	t->at_source -= is_at_source(op->kind);
+	fm_memory_let_go(&t->all->memory, &op->ask);
 	free(op);
 	t->ops--;
 	fm_together_wake(t);
@@ -1012,6 +1013,8 @@ static void ask_memory(struct op *op)
 
 	op->ask = (struct fm_memory_ask){ .bytes = size_of(op->t, op->extent) + chunk,
 					  .given = given };
+	if (op->kind == OP_UPLOAD)
+		op->ask.peer = op->t->about.node[op->to];
 	op->is_waiting = true;
 	fm_memory_ask(&op->t->all->memory, &op->t->turn, &op->ask);
 }

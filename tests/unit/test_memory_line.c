@@ -175,11 +175,69 @@ static void test_withdrawn(void)
 	end(6500);
 }
 
+static void ask_for(unsigned number, unsigned run, size_t bytes, const char *peer)
+{
+	asked[number] = (struct fm_memory_ask){ .bytes = bytes, .peer = peer, .given = given };
+	fm_memory_ask(&line, &turn[run], &asked[number]);
+}
+
+static void let_go(unsigned number)
+{
+	fm_budget_give(asked[number].bytes);
+	fm_memory_let_go(&line, &asked[number]);
+}
+
+/*
+ * Goal: a peer that takes nothing has half at most, of which nobody else notices anything: neither
+ * another peer in the same run, nor what is read here. It goes on when some of that is taken.
+ */
+static void test_peer(void)
+{
+	begin();
+	for (unsigned i = 0; i < 4; i++)
+		ask_for(i, 0, 1500, "m");
+	step();
+	CU_ASSERT_STRING_EQUAL(order, "ab");
+	ask_for(4, 0, 1500, "n");
+	ask(5, 1, 1000);
+	CU_ASSERT_STRING_EQUAL(order, "abef");
+	let_go(0);
+	CU_ASSERT_STRING_EQUAL(order, "abef");	/* not within this call */
+	step();
+	CU_ASSERT_STRING_EQUAL(order, "abef");	/* what is left is less than a half by now */
+	let_go(4);
+	step();
+	CU_ASSERT_STRING_EQUAL(order, "abefc");
+	let_go(1);
+	fm_memory_withdraw(&line, &turn[0], &asked[3]);
+	fm_memory_let_go(&line, &asked[3]);	/* it has nothing */
+	let_go(2);
+	end(1000);
+}
+
+/* Goal: one that has nothing may have any one extent. */
+static void test_one_at_least(void)
+{
+	begin();
+	ask_for(0, 0, 4000, "m");
+	ask_for(1, 1, 3000, "n");
+	CU_ASSERT_STRING_EQUAL(order, "ab");
+	ask_for(2, 0, 7000, "n");
+	let_go(0);
+	let_go(1);
+	step();
+	CU_ASSERT_STRING_EQUAL(order, "abc");
+	let_go(2);
+	end(0);
+}
+
 static const struct fm_test tests[] = {
 	{ "when memory is given back", test_event },
 	{ "some is left for writing", test_left },
 	{ "runs take turns", test_turns },
 	{ "a large one is not overtaken", test_large },
 	{ "the first goes away", test_withdrawn },
+	{ "a peer has a share", test_peer },
+	{ "of one extent at least", test_one_at_least },
 };
 FM_TEST_MAIN("memory_line", tests)
