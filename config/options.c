@@ -167,7 +167,9 @@ const struct fm_option fm_options[] = {
 	  NULL, false,
 	  "How much one user may hold and pin; what would be more is not fetched for him. What "
 	  "is fetched for him just now counts for what he asks for next, and what interrupted "
-	  "fetches of his left goes if that were too much. What "
+	  "fetches of his left goes if that were too much: each node that asks in his name has "
+	  "its own of these. What is ready and nobody holds or pins counts for nobody, also if "
+	  "he staged it. What "
 	  "several need counts in full for each of them, and 4 KiB for each file and directory. "
 	  "What other nodes hold and pin in his name is counted separately: together with what "
 	  "he has here it may not be more than this, and it leaves what he may have here as it "
