@@ -134,20 +134,6 @@ static bool is_hole(const struct fm_reading *r, uint64_t offset, uint32_t len)
 }
 
 /*
- * A piece at offset. Where O_DIRECT needs more than whole blocks of ours, as a disk with larger
- * sectors does, the file is read through the page cache from then on.
- */
-static int read_piece(int fd, uint8_t *buf, size_t len, uint64_t offset)
-{
-	int n = fm_call(pread(fd, buf, len, (off_t)offset));
-	int flags = n == -EINVAL ? fcntl(fd, F_GETFL) : -1;
-
-	if (flags < 0 || !(flags & O_DIRECT) || fcntl(fd, F_SETFL, flags & ~O_DIRECT) < 0)
-		return n;
-	return fm_call(pread(fd, buf, len, (off_t)offset));
-}
-
-/*
  * Exactly len bytes at offset. It is asked for whole blocks, as O_DIRECT wants them, and reads on
  * only from a whole one; for no more, since what is asked for behind the end is filled with zeros,
  * which takes longer than to read a small file. -ESTALE: there are fewer.
@@ -157,16 +143,15 @@ static int read_bytes(int fd, uint8_t *buf, uint32_t len, uint64_t offset)
 	uint32_t done = 0, whole = (uint32_t)fm_block_up(len);
 
 	while (done < len) {
-		int n = FM_FAULT("stage.read_data")
-				? -EIO
-				: read_piece(fd, buf + done, whole - done, offset + done);
+		int64_t n = FM_FAULT("stage.read_data")
+				    ? -EIO
+				    : fm_call_read_direct(fd, buf + done, whole - done,
+							  offset + done);
 
-		if (n == -EINTR)
-			continue;
 		if (n > 0 && done + (uint32_t)n < len)
-			n -= n % (int)FM_BLOCK;
+			n -= n % FM_BLOCK;
 		if (n <= 0)
-			return n < 0 ? n : -ESTALE;
+			return n < 0 ? (int)n : -ESTALE;
 		done += (uint32_t)n;
 	}
 	return 0;

@@ -217,6 +217,26 @@ int fm_call_is_open_to_write(int fd)
 	return is_refused_lease(fd, F_RDLCK);
 }
 
+static int64_t read_once(int fd, void *buf, size_t len, uint64_t offset)
+{
+	ssize_t got;
+
+	do {
+		got = pread(fd, buf, len, (off_t)offset);
+	} while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
+int64_t fm_call_read_direct(int fd, void *buf, size_t len, uint64_t offset)
+{
+	int64_t got = read_once(fd, buf, len, offset);
+	int flags = got == -EINVAL ? fcntl(fd, F_GETFL) : -1;
+
+	if (flags < 0 || !(flags & O_DIRECT) || fcntl(fd, F_SETFL, flags & ~O_DIRECT) < 0)
+		return got;
+	return read_once(fd, buf, len, offset);
+}
+
 int64_t fm_call_read_all(int fd, void *buf, size_t len, uint64_t offset)
 {
 	size_t done = 0;

@@ -87,6 +87,12 @@ int fm_call_is_open_elsewhere(int fd);
  */
 int fm_call_is_open_to_write(int fd);
 
+/*
+ * pread(2) of whole blocks (block.h). Where the file has O_DIRECT, and that needs more, as a disk
+ * with larger sectors does, it is read through the page cache, now and from then on.
+ */
+int64_t fm_call_read_direct(int fd, void *buf, size_t len, uint64_t offset);
+
 /* How many bytes there were, len at most: fewer only at the end of the file. */
 int64_t fm_call_read_all(int fd, void *buf, size_t len, uint64_t offset);
 int fm_call_write_all(int fd, const void *buf, size_t len, uint64_t offset);

@@ -3,13 +3,11 @@
 #include "mover/journal/reread.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 #include "mover/base/block.h"
 #include "mover/base/budget.h"
+#include "mover/base/call.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/fault.h"
 #include "mover/base/page.h"
@@ -25,15 +23,13 @@ static size_t buf_bytes(uint64_t len)
 static int64_t read_some(int fd, void *buf, uint64_t offset, uint64_t left)
 {
 	size_t len = buf_bytes(left);
-	ssize_t n;
+	int64_t n;
 
 	if (FM_FAULT("journal.reread"))
 		return -EIO;
-	do {
-		n = pread(fd, buf, len, (off_t)offset);
-	} while (n < 0 && errno == EINTR);
+	n = fm_call_read_direct(fd, buf, len, offset);
 	if (n < 0)
-		return -errno;
+		return n;
 	if ((uint64_t)n >= left)
 		return (int64_t)left;
 	n -= n % FM_BLOCK;	/* a short read must not leave the grid of blocks */

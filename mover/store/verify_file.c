@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "mover/base/block.h"
+#include "mover/base/call.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
@@ -53,14 +54,8 @@ struct compared {
 
 static ssize_t read_at(int fd, void *buf, size_t len, uint64_t offset)
 {
-	ssize_t n;
-
-	if (FM_FAULT("verify.read"))
-		return -EIO;
-	do {
-		n = pread(fd, buf, len, (off_t)offset);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
+	return FM_FAULT("verify.read") ? -EIO
+				       : (ssize_t)fm_call_read_direct(fd, buf, len, offset);
 }
 
 /*

@@ -72,19 +72,14 @@ static int fail_changed(const struct fm_tree_large *f, struct fm_err *err)
 			  fm_path_show(f->path, &shown));
 }
 
-/*
- * Reads a piece past the page cache, in whole blocks. If the file system cannot do that, the file
- * is read through the cache from then on.
- */
+/* Reads a piece past the page cache, in whole blocks. */
 static int64_t read_piece(struct move *m, int from, off_t at, size_t len)
 {
 	size_t whole = (size_t)fm_block_up(len);
-	int64_t n = FM_FAULT("stage.copy") ? -EIO : fm_call(pread(from, m->buf, whole, at));
+	int64_t n = FM_FAULT("stage.copy")
+			    ? -EIO
+			    : fm_call_read_direct(from, m->buf, whole, (uint64_t)at);
 
-	if (n == -EINVAL) {
-		(void)fcntl(from, F_SETFL, fcntl(from, F_GETFL) & ~O_DIRECT);
-		n = fm_call(pread(from, m->buf, whole, at));
-	}
 	return n > (int64_t)len ? (int64_t)len : n;
 }
 

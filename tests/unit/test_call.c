@@ -3,6 +3,7 @@
  * links: fm_base */
 #include "mover/base/call.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -173,9 +174,34 @@ static void test_open_elsewhere(void)
 	end();
 }
 
+/* Here it is memory at an odd address that direct I/O does not take, elsewhere a small block. */
+static void test_direct(void)
+{
+	static char buf[3 * 4096] __attribute__((aligned(4096)));
+	int mine, flags;
+
+	begin();
+	memset(buf, 'x', 4096);
+	CU_ASSERT_EQUAL(fm_call_write_all(fd, buf, 4096, 0), 0);
+	CU_ASSERT_EQUAL(fm_call_write_all(fd, "end", 3, 4096), 0);
+	mine = fm_call_open_below(dir, "a", O_RDONLY, 0, 0);
+	flags = fcntl(mine, F_GETFL);
+	CU_ASSERT_TRUE_FATAL(flags >= 0);
+	if (fcntl(mine, F_SETFL, flags | O_DIRECT) < 0)
+		printf("SKIP: no O_DIRECT here\n");
+	CU_ASSERT_EQUAL(fm_call_read_direct(mine, buf + 4096, 4096, 0), 4096);
+	CU_ASSERT_EQUAL(memcmp(buf, buf + 4096, 4096), 0);
+	CU_ASSERT_EQUAL(fm_call_read_direct(mine, buf + 1, 8192, 4096), 3);
+	CU_ASSERT_EQUAL(memcmp(buf + 1, "end", 3), 0);
+	CU_ASSERT_EQUAL(close(mine), 0);
+	CU_ASSERT_EQUAL(fm_call_read_direct(dir, buf, 4096, 0), -EISDIR);
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "who else has a file open", test_open_elsewhere },
 	{ "all of the bytes, or how many there were", test_all_of_the_bytes },
+	{ "what direct I/O does not take is read through the page cache", test_direct },
 	{ "what has no pages to write back", test_write_back },
 	{ "no name leads out", test_no_way_out },
 	{ "handles are of files, not of names", test_handles },
