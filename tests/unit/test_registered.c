@@ -166,7 +166,7 @@ static void end(void)
 
 static struct fm_registered_place *join(struct device *device)
 {
-	struct conn c = { { &conn_ops }, device };
+	struct conn c = { { .ops = &conn_ops }, device };
 	struct fm_registered_place *place = fm_registered_join(w.registered, &c.conn);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(place);
@@ -406,7 +406,7 @@ static void test_most(void)
 /* Goal: where nothing is lent as a whole, or the source is no buffer, there is nothing. */
 static void test_nothing(void)
 {
-	struct conn tcp = { { &tcp_ops }, NULL };
+	struct conn tcp = { { .ops = &tcp_ops }, NULL };
 	struct fm_file file = { .memory = "" };
 	struct fm_registered_place *place;
 
@@ -564,7 +564,7 @@ static atomic_uint ended;
 /* What a lane does: connections come and go under puts of buffers that come and go. */
 static void *lane(void *ctx)
 {
-	struct conn c = { { &conn_ops }, ctx };
+	struct conn c = { { .ops = &conn_ops }, ctx };
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct fm_registered_place *place = fm_registered_join(w.registered, &c.conn);
