@@ -334,9 +334,25 @@ static bool can_move_again(const struct move *m)
 			  (!m->is_put || lseek(m->fd, 0, SEEK_CUR) == 0));
 }
 
-static bool begin_again(const struct move *m)
+/*
+ * Whether the target of a get has nothing, and no journal that tells what will have come: what is
+ * in it after a try that was lost came by that, and is no use.
+ */
+static bool is_empty_target(const struct move *m, const struct fmove_options *opts)
 {
-	return m->own || !m->is_put || lseek(m->fd, 0, SEEK_SET) == 0;
+	struct stat st;
+
+	return !m->is_put && !m->own && opts->journal_fd <= 0 && fstat(m->fd, &st) == 0 &&
+	       S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
+static bool begin_again(const struct move *m, bool was_empty)
+{
+	if (m->own)
+		return true;
+	if (m->is_put)
+		return lseek(m->fd, 0, SEEK_SET) == 0;
+	return !was_empty || ftruncate(m->fd, 0) == 0;
 }
 
 static int stat_own(struct fmove *c, const struct move *m, struct fmove_entry *out)
@@ -401,7 +417,7 @@ static int move_file(struct fmove *c, const struct move *m, const struct fmove_o
 	struct fm_lib_request req;
 	struct fmove_error own;
 	struct fm_tries tries;
-	bool can_again = can_move_again(m), is_again = false;
+	bool can_again = can_move_again(m), is_again = false, was_empty = is_empty_target(m, opts);
 	int ret;
 
 	err = err ? err : &own;
@@ -415,7 +431,7 @@ static int move_file(struct fmove *c, const struct move *m, const struct fmove_o
 		if (ret == -EEXIST && is_again && was_moved(c, m, &tries.opts, result))
 			return 0;
 		if (ret == 0 || !req.is_lost || !can_again || !fm_tries_again(&tries, c, err) ||
-		    !begin_again(m))
+		    !begin_again(m, was_empty))
 			return ret < 0 ? err->code : ret;
 	}
 }

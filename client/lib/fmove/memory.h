@@ -55,6 +55,12 @@ int fmove_get_buffer(struct fmove *c, const struct fmove_part *to, const struct 
 		     const struct fmove_options *opts, struct fmove_result *result,
 		     struct fmove_error *err);
 
+/*
+ * With retry_ms a put whose answer was lost is tried again, and finds what it had published itself:
+ * -EEXIST does not say whose it is then, since memory has no time by which a file would be known
+ * again. With may_replace it is put once more.
+ */
+
 /* The same with any memory: it is copied first, from what came afterwards. */
 int fmove_put_memory(struct fmove *c, const void *from, size_t length,
 		     const struct fmove_name *name, const struct fmove_options *opts,
