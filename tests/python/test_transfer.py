@@ -68,6 +68,25 @@ class Put(Case):
             self.assertEqual(in_child(nobody), 0)
         self.assertEqual(self.stored("f"), b"s" * 5000)
 
+    def test_a_file_of_which_we_have_a_lock(self):
+        """Whoever closes a descriptor of it gives the lock up."""
+        content = os.urandom(5000)
+
+        def is_locked():
+            with open(self.local("f"), "r+b") as file:
+                with self.assertRaises(OSError):
+                    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+        with open(self.local("f", content), "r+b") as file:
+            file.seek(1000)
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            flags = fcntl.fcntl(file, fcntl.F_GETFL)
+            self.fm.put(file, self.name("f"))
+            self.fm.put(file.fileno(), self.name("fd"))
+            self.assertEqual((file.tell(), fcntl.fcntl(file, fcntl.F_GETFL)), (1000, flags))
+            self.assertEqual(in_child(is_locked), 0)
+        self.assertEqual((self.stored("f"), self.stored("fd")), (content, content))
+
     def test_pipe(self):
         reader, writer = os.pipe()
         thread = threading.Thread(target=lambda: (os.write(writer, b"x" * 50000), os.close(writer)))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import errno
 import fcntl
 import io
@@ -11,6 +12,7 @@ import mmap
 import os
 import secrets
 import stat as modes
+import struct
 import threading
 from dataclasses import replace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
@@ -45,6 +47,7 @@ STORES_MAX = 1024  # many times what a node has
 ENTRIES_MAX = 4 << 20  # a node reads a directory again for each page of it: hours
 MEMORY_PUT_MAX = 64 << 20  # bytes in memory of which a put makes a copy; more go through a pipe
 PROGRESS_MS = 200
+FLOCK = "hhqqi0q"  # struct flock
 REMOVE_S = 3600.0  # millions of files may be in a directory
 
 
@@ -547,25 +550,61 @@ def _teller(progress: Optional[OnProgress]) -> Callable[[Event], None]:
     return on_event
 
 
-def _opened(named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> io.FileIO:
+@contextlib.contextmanager
+def _opened(named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> Iterator[io.FileIO]:
     """A descriptor for the daemon, of what a program names: a path, a descriptor, an open file.
 
     All of a regular file is sent, wherever the program stands in it, and it stands there afterwards:
-    so the file is opened once more, at its start.
+    so the file is opened once more, at its start. But not one that somebody has a lock of: whoever
+    closes any descriptor of a file gives up the locks that his process has of it.
     """
     if isinstance(named, io.IOBase):
         named.flush()
         named = named.fileno()
     if not isinstance(named, int):
-        return io.FileIO(os.fspath(named))
-    if not modes.S_ISREG(os.fstat(named).st_mode):
-        return io.FileIO(named, closefd=False)
-    access = fcntl.fcntl(named, fcntl.F_GETFL) & os.O_ACCMODE
+        with io.FileIO(os.fspath(named)) as file:
+            yield file
+    elif not modes.S_ISREG(os.fstat(named).st_mode):
+        yield io.FileIO(named, closefd=False)
+    else:
+        again = None if _is_locked(named) else _opened_again(named)
+        if again is not None:
+            with again:
+                yield again
+        else:
+            with _at_start(named) as file:
+                yield file
+
+
+def _opened_again(fd: int) -> Optional[io.FileIO]:
+    """None: it is somebody else's, who opened it for us."""
+    access = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
     try:
-        return owned(os.open, f"/proc/self/fd/{named}", access | os.O_CLOEXEC)
-    except OSError:  # it is somebody else's, who opened it for us
-        os.lseek(named, 0, os.SEEK_SET)
-        return io.FileIO(named, closefd=False)
+        return owned(os.open, f"/proc/self/fd/{fd}", access | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+@contextlib.contextmanager
+def _at_start(fd: int) -> Iterator[io.FileIO]:
+    """What the daemon does with position and flags is seen in it until it is sent."""
+    stood, flags = os.lseek(fd, 0, os.SEEK_CUR), fcntl.fcntl(fd, fcntl.F_GETFL)
+    os.lseek(fd, 0, os.SEEK_SET)
+    try:
+        yield io.FileIO(fd, closefd=False)
+    finally:
+        os.lseek(fd, stood, os.SEEK_SET)
+        fcntl.fcntl(fd, fcntl.F_SETFL, flags)
+
+
+def _is_locked(fd: int) -> bool:
+    """By anybody, this process among them."""
+    asked = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    try:
+        told = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
+    except OSError:
+        return True
+    return bool(struct.unpack(FLOCK, told)[0] != fcntl.F_UNLCK)
 
 
 class _Part:
