@@ -110,11 +110,12 @@ class Group:
         return Rotated() if latest is None else self.lead(latest, keep_last)
 
     def check_link(self, latest: str, timeout: float = COMMIT_S) -> None:
-        """EEXIST: what has that name, beside the group's, is no link, and none could be led."""
+        """EEXIST: what has that name, beside the group's, is no link, and none could be led. What
+        cannot be looked at, since it is not there or may not be read, the commit tells of."""
         name = self.name.beside(latest)
         try:
             entry = self.connection.stat(name, follow_symlinks=False, timeout=timeout)
-        except FileNotFoundError:
+        except FmoveError:
             return
         if entry.leads_to is None:
             raise error(errno.EEXIST, f"{name} is there, and no symbolic link")
