@@ -231,6 +231,7 @@ class Trees(FsspecCase):
         self.assertEqual(of(detail=True), wanted)
         self.assertEqual(of(topdown=False), wanted[::-1])
         self.assertEqual(of(maxdepth=2), wanted[:2])
+        self.assertEqual(self.fs.expand_path(f"{self.url}/t", recursive=True, maxdepth=1)[-2:], [f"{self.plain}/t/a", f"{self.plain}/t/d"])
         seen = []
         for path, dirs, _ in self.fs.walk(f"{self.url}/t"):
             seen.append(path)

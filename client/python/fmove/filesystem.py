@@ -96,8 +96,6 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
     ) -> Iterator[Tuple[str, Any, Any]]:
         """What cannot be listed is an error, and not an empty directory: fsspec leaves out whatever
         fails. What is gone is left out, or as on_error says."""
-        if maxdepth is not None and maxdepth < 1:
-            raise ValueError("maxdepth must be at least 1")
         path = self._strip_protocol(path)
         detail = kwargs.pop("detail", False)
         try:
