@@ -123,6 +123,31 @@ if [ $? -ne 0 ]; then		# else this build has no faults
 		bad "who may measure is forgotten: $(cat "$dir/c/a/peers.d/k.conf" "$dir/c/k/peers.d/a.conf")"
 fi
 
+# The word of the other node is lost: it ends when the token is used, before it says so. Nobody can tell, all stays, and the same goes on.
+ok fmove init --dir "$dir/c/z" --node z --address "127.0.0.1:$((ports_from + 4))"
+cut -d ' ' -f 3- out >token
+FMOVE_FAULT=invite.sync:1+2 serve z
+is_used() {
+	[ -z "$(ls "$dir/c/z/invites")" ]
+}
+again=(fmove join --dir "$dir/c/m" --node m --store "s=$dir/c/m/files" --token-file token "127.0.0.1:$((ports_from + 4))")
+"${again[@]}" >/dev/null 2>err &
+joining=$!
+await is_used || bad "nobody uses the token: $(cat err "$dir/c/z/log")"
+kill -KILL "$pid_z"
+wait "$pid_z" 2>/dev/null
+if ! wait $joining; then	# else it was too fast, or this build has no faults
+	grep -q 'nobody can tell whether it took this node, and what was written here stays; say the same again, with the token of a new fmove invite' err ||
+		bad "the word is lost: $(cat err)"
+	[ -e "$dir/c/m/node.key" ] && [ -e "$dir/c/m/fmove.conf" ] || bad "the word is lost, and what was written, too: $(find "$dir/c/m")"
+	serve z
+	ok fmove invite --dir "$dir/c/z"
+	cut -d ' ' -f 3- out >token
+	ok "${again[@]}"
+	[ -e "$dir/c/m/peers.d/z.conf" ] && [ -e "$dir/c/z/peers.d/m.conf" ] || bad "the same with a new token: $(cat err)"
+	kill "$pid_z" && wait "$pid_z" || bad "z does not end well: $(tail -n 3 "$dir/c/z/log")"
+fi
+
 # What is told must not make the configuration one that no daemon starts with: b stands in the file
 # that a person wrote, or b is known under another name.
 cp -r "$dir/c/c" "$dir/c/hand"
