@@ -35,6 +35,7 @@ static void print_json(const char *file, const struct fm_config *cfg)
 	fm_jw_object(&w, NULL);
 	fm_jw_name(&w, "file", file, strlen(file));
 	fm_jw_text(&w, "node", cfg->node.name);
+	fm_jw_name(&w, "socket", cfg->node.socket, strlen(cfg->node.socket));
 	fm_jw_u64(&w, "stores", count_stores(cfg));
 	fm_jw_u64(&w, "peers", cfg->peer_count);
 	fm_jw_u64(&w, "volumes", cfg->volume_count);

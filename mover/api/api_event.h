@@ -85,7 +85,8 @@ int fm_api_event_volumes(char *buf, size_t cap, uint64_t id, const struct fm_vol
 /* A piece of what one peer says of itself, or why it does not. */
 int fm_api_event_facts(char *buf, size_t cap, uint64_t id, const struct fm_node_facts_answer *a);
 
+/* queue, doors: NULL: there are none. */
 int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *engine,
-			const struct fm_list *doors);
+			const struct fm_queue *queue, const struct fm_list *doors);
 
 #endif

@@ -20,6 +20,7 @@
 #include "mover/base/words.h"
 #include "mover/node/engine.h"
 #include "mover/node/rail_sum.h"
+#include "mover/queue/queue.h"
 #include "mover/services/transfer/transfer.h"
 
 #define TAIL_ROOM 256		/* kept free of items, for closing everything and "left_out" */
@@ -237,8 +238,18 @@ static void add_doors(struct snapshot *s, const struct fm_list *doors)
 	fm_jw_array_end(&s->w);
 }
 
+/* Nothing that a restart would end; a job that waits goes on, or its command tries it again. */
+static bool is_idle(const struct fm_engine *engine, const struct fm_queue *queue)
+{
+	struct fm_queue_counts counts = { 0 };
+
+	if (queue)
+		fm_queue_counts(queue, &counts);
+	return counts.jobs[FM_QUEUE_RUNNING] == 0 && !fm_engine_is_working(engine);
+}
+
 int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *engine,
-			const struct fm_list *doors)
+			const struct fm_queue *queue, const struct fm_list *doors)
 {
 	static const struct fm_status_visitor visitor = { snapshot_node, snapshot_store,
 							  snapshot_peer, snapshot_rail };
@@ -253,6 +264,7 @@ int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *en
 	fm_job_visit(engine, snapshot_job, &s);
 	section_to(&s, SECTION_END);
 	add_doors(&s, doors);
+	fm_jw_bool(&s.w, "idle", is_idle(engine, queue));
 	fm_jw_u64(&s.w, "left_out", s.left_out);
 	fm_jw_object_end(&s.w);
 	return fm_jw_end(&s.w);
@@ -262,7 +274,8 @@ static int status(const struct fm_api_call *call, struct fm_err *err)
 {
 	(void)err;
 	fm_api_answer(call, fm_api_event_status(call->tasks->tx, FM_API_MSG_MAX, call->ask->id,
-						call->tasks->engine, call->tasks->doors));
+						call->tasks->engine, call->tasks->queue,
+						call->tasks->doors));
 	return 0;
 }
 

@@ -35,7 +35,8 @@ static int begin_facts(void *ctx, char **status, struct fm_err *err)
 	*status = malloc(FM_API_MSG_MAX);
 	if (!*status)
 		return fm_err_set(err, -ENOMEM, "no memory for the facts");
-	ret = fm_api_event_status(*status, FM_API_MSG_MAX, 0, fmoved->engine, NULL);
+	ret = fm_api_event_status(*status, FM_API_MSG_MAX, 0, fmoved->engine,
+				  fmoved->queue, NULL);
 	if (ret < 0)
 		**status = '\0';
 	return 0;

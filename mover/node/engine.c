@@ -152,6 +152,11 @@ void fm_engine_check_stopped(struct fm_engine *e)
 	fm_loop_post(e->env.loop, &e->stopped_task);
 }
 
+bool fm_engine_is_working(const struct fm_engine *e)
+{
+	return fm_services_are_working(e);
+}
+
 bool fm_engine_awaits_callers(const struct fm_engine *e)
 {
 	return e->is_stopping && fm_services_await_callers(e);

@@ -32,6 +32,10 @@ int fm_engine_start(struct fm_engine *engine, struct fm_err *err);
 /* Abort every job, close every session; then stopped(ctx). */
 void fm_engine_stop(struct fm_engine *engine, void (*stopped)(void *ctx), void *ctx);
 
+/* Whether something is under way that others wait for and a stop would end: a transfer, a
+ * verification, a request, staging. */
+bool fm_engine_is_working(const struct fm_engine *engine);
+
 /* Stopping: whether nothing is left but transfers that have ended and wait for a local caller's
  * file, which may be for ever. */
 bool fm_engine_awaits_callers(const struct fm_engine *engine);

@@ -110,6 +110,14 @@ bool fm_services_are_idle(const struct fm_engine *e)
 	return true;
 }
 
+bool fm_services_are_working(const struct fm_engine *e)
+{
+	EACH(e, i, is_working)
+		if (e->env.services[i]->is_working(e))
+			return true;
+	return false;
+}
+
 bool fm_services_await_callers(const struct fm_engine *e)
 {
 	EACH(e, i, is_idle) {

@@ -53,6 +53,11 @@ struct fm_service {
 	void (*stop)(struct fm_engine *e);
 	/* Whether nothing of it is left, so that the engine may stop. */
 	bool (*is_idle)(const struct fm_engine *e);
+	/*
+	 * Whether something is under way that others wait for and a restart would end; what the
+	 * node does for itself is not. Asked while it runs: it changes nothing. NULL: never.
+	 */
+	bool (*is_working)(const struct fm_engine *e);
 	/* Whether what is left only waits for a local caller's file, or for the user database,
 	 * which may be for ever. */
 	bool (*awaits_callers)(const struct fm_engine *e);
@@ -74,6 +79,7 @@ bool fm_services_are_on(const struct fm_engine *e, const struct fm_session *s);
 void fm_services_tick(struct fm_engine *e, uint64_t now_ns);
 void fm_services_stop(struct fm_engine *e);
 bool fm_services_are_idle(const struct fm_engine *e);
+bool fm_services_are_working(const struct fm_engine *e);
 bool fm_services_await_callers(const struct fm_engine *e);
 
 #endif

@@ -238,6 +238,11 @@ static bool request_is_idle(const struct fm_engine *e)
 	return fm_requests_of(e)->count == 0;
 }
 
+static bool request_is_working(const struct fm_engine *e)
+{
+	return !request_is_idle(e);
+}
+
 /* Whether all that are left have been answered, and only wait for the user database. */
 static bool request_awaits_users(const struct fm_engine *e)
 {
@@ -284,5 +289,6 @@ const struct fm_service fm_request_service = {
 	.tick = request_tick,
 	.stop = request_stop,
 	.is_idle = request_is_idle,
+	.is_working = request_is_working,
 	.awaits_callers = request_awaits_users,
 };

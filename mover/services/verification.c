@@ -586,6 +586,11 @@ static bool verification_is_idle(const struct fm_engine *e)
 	return verifications_of(e)->count == 0;
 }
 
+static bool verification_is_working(const struct fm_engine *e)
+{
+	return !verification_is_idle(e);
+}
+
 static void verification_init(void *state)
 {
 	struct verifications *all = state;
@@ -618,4 +623,5 @@ const struct fm_service fm_verification_service = {
 	.tick = verification_tick,
 	.stop = verification_stop,
 	.is_idle = verification_is_idle,
+	.is_working = verification_is_working,
 };

@@ -104,6 +104,16 @@ static bool is_idle(const struct fm_engine *engine)
 		      fm_afar_is_idle(s->afar) && fm_togethers_are_idle(s->togethers));
 }
 
+/* Fetches, also for other nodes, and checks; not the upkeep of the cache. */
+static bool is_working(const struct fm_engine *engine)
+{
+	const struct fm_stager *s = fm_stager_of(engine);
+
+	return s && !(fm_list_is_empty(&s->asks) && fm_list_is_empty(&s->hub_asks) &&
+		      fm_list_is_empty(&s->runs.all) && fm_list_is_empty(&s->checks.all) &&
+		      !fm_togethers_are_any(s->togethers));
+}
+
 /* Whether what is left only waits for the user database, which may never answer. */
 static bool awaits_users(const struct fm_engine *engine)
 {
@@ -215,7 +225,8 @@ const struct fm_service fm_stage_service = { .name = "staging",
 					     .state_bytes = sizeof(struct state),
 					     .end = end,
 					     .stop = stop,
-					     .is_idle = is_idle };
+					     .is_idle = is_idle,
+					     .is_working = is_working };
 
 static struct state *state_of(const struct fm_engine *engine)
 {

@@ -1493,6 +1493,11 @@ void fm_togethers_stop(struct fm_togethers *all)
 		fm_together_over(fm_container_of(at, struct fm_together, at), &err);
 }
 
+bool fm_togethers_are_any(const struct fm_togethers *all)
+{
+	return all->count > 0;
+}
+
 bool fm_togethers_are_idle(struct fm_togethers *all)
 {
 	return all->count == 0 && fm_landing_count(all->landing) == 0 &&

@@ -82,6 +82,8 @@ struct fm_togethers_opts {
 int fm_togethers_new(const struct fm_togethers_opts *opts, struct fm_togethers **out,
 		     struct fm_err *err);
 void fm_togethers_stop(struct fm_togethers *all);
+/* Whether there is a run just now, of whichever nodes. */
+bool fm_togethers_are_any(const struct fm_togethers *all);
 /* After stop. */
 bool fm_togethers_are_idle(struct fm_togethers *all);
 /* Whether nothing of them is left but what requests refer to. */

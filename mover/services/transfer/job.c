@@ -1394,6 +1394,11 @@ static bool transfer_is_idle(const struct fm_engine *e)
 	return fm_jobs_of(e)->count == 0;
 }
 
+static bool transfer_is_working(const struct fm_engine *e)
+{
+	return !transfer_is_idle(e);
+}
+
 static void transfer_init(void *state)
 {
 	struct fm_jobs *all = state;
@@ -1434,5 +1439,6 @@ const struct fm_service fm_transfer_service = {
 	.tick = transfer_tick,
 	.stop = transfer_stop,
 	.is_idle = transfer_is_idle,
+	.is_working = transfer_is_working,
 	.awaits_callers = transfer_awaits_callers,
 };
