@@ -2,16 +2,43 @@
 /* invitation - see invitation.h. */
 #include "client/cli/invitation.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "client/cli/cmd.h"
 #include "client/cli/setup.h"
 #include "config/config.h"
 #include "config/files.h"
 #include "config/keys.h"
+#include "config/preflight.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
+
+static bool lacks(const struct fm_config *cfg, const char *name)
+{
+	char path[PATH_MAX];
+
+	return fm_path_join(cfg->dir, name, path, NULL) == 0 && access(path, F_OK) < 0 &&
+	       errno == ENOENT;
+}
+
+/* What fmoved.service may write to below /etc is what was there when it started. */
+static int make_dirs(const struct fm_config *cfg, struct fm_err *err)
+{
+	bool is_new = lacks(cfg, FM_CONFIG_INVITES_DIR) || lacks(cfg, FM_CONFIG_PEERS_DIR);
+	int ret = fm_setup_daemons_dir(cfg, FM_CONFIG_INVITES_DIR, 0700, true, err);
+
+	if (ret == 0)
+		ret = fm_setup_daemons_dir(cfg, FM_CONFIG_PEERS_DIR, 0755, true, err);
+	if (ret == 0 && is_new && strcmp(cfg->dir, FM_CONFIG_DIR) == 0 && fm_preflight_has_unit())
+		fm_say("before the other node joins: systemctl restart fmoved (it may write to "
+		       "%s/" FM_CONFIG_INVITES_DIR " and " FM_CONFIG_PEERS_DIR ", which were "
+		       "just made, from then on)", cfg->dir);
+	return ret;
+}
 
 static int make_for(const struct fm_config *cfg, const struct fm_addresses *said,
 		    struct fm_invitation *out, struct fm_err *err)
@@ -25,9 +52,7 @@ static int make_for(const struct fm_config *cfg, const struct fm_addresses *said
 	if (ret == 0)
 		ret = fm_key_read(cfg->node.key_file, invite.key, err);
 	if (ret == 0)
-		ret = fm_setup_daemons_dir(cfg, FM_CONFIG_INVITES_DIR, 0700, true, err);
-	if (ret == 0)
-		ret = fm_setup_daemons_dir(cfg, FM_CONFIG_PEERS_DIR, 0755, true, err);
+		ret = make_dirs(cfg, err);
 	if (ret == 0)
 		ret = fm_invite_new(cfg->dir, &invite, err);
 	if (ret < 0)

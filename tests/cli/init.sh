@@ -139,3 +139,17 @@ no_three "127.0.0.1:1,nonsense" 2 'nonsense: must be'
 ok fmove join --dir "$dir/n" --node b --address 127.0.0.1:1 "$places" "$token"
 [ "$(grep -c 'the next address' err)" = 2 ] || bad "join does not say which addresses lead nowhere: $(cat err)"
 grep -q "\"127.0.0.1:$((port - 1))\"" "$dir/n/peers.d/a.conf" || bad "the address that it was reached at: $(cat "$dir/n/peers.d/a.conf")"
+
+# A node that was configured by hand has no directory of invitations. The service may not write to one that it did not find at its start: who
+# invites is told, once.
+if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
+	ok fmove init --dir "$dir/h" --node h --address 127.0.0.1:1
+	rm -r "$dir/h/invites"
+	cat >hand.sh <<-'END'
+	mount -t tmpfs none /etc && mkdir -p /etc/systemd/system /etc/fmove && : >/etc/systemd/system/fmoved.service && cp -r "$1/." /etc/fmove &&
+		fmove invite && echo once more >&2 && fmove invite
+	END
+	ok unshare -m sh hand.sh "$dir/h"
+	[ "$(grep -n 'systemctl restart fmoved' err | cut -d: -f1)" = 1 ] || bad "whom the service lets write there: $(cat err)"
+	[ "$(grep -c '^fmove join ' out)" = 2 ] || bad "invitations: $(cat out err)"
+fi

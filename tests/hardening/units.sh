@@ -59,6 +59,13 @@ for module in modprobe@nvme_tcp.service modprobe@dm_mod.service; do
 	sed -n 's/^Wants=//p' "$dir/fmove-nvmed.service" | tr ' ' '\n' | grep -qxF "$module" || wrong "fmove-nvmed.service does not want $module"
 done
 
+# What fmoved may write to below /etc has to be there before its process starts, also on a node that was configured by hand.
+made=$(grep '^ExecStartPre=-+' "$dir/fmoved.service" || true)
+# shellcheck disable=SC2013 # words
+for path in $(sed -n 's/^ReadWritePaths=//p' "$dir/fmoved.service"); do
+	[[ $made == *"[ -e ${path#-} ] || install -d "*" ${path#-}'"* ]] || wrong "fmoved.service does not make ${path#-}"
+done
+
 [ $status = 0 ] || exit 1
 
 # ---- what they may
