@@ -126,6 +126,8 @@ says_none() {
 	fmove nvme status >out && ! grep -q mistake out && fmove nvme status --json >out && grep -Eq '"config_mistake": ?""' out
 }
 says_none || bad "a mistake in a good configuration: $(cat out)"
+# The removal of the package looks for it as it stands here (config/debian/fmove.prerm).
+grep -Eq '"mount_point": *"[^"]*", *"is_mounted": *false, *"is_read_write": *false' out || bad "status --json: $(cat out)"
 cp conf worse && echo nonsense >>worse && ln -sfn worse a.conf
 kill -HUP $pid
 await says_mistake || bad "the mistake is not said: $(cat out log)"
