@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -466,6 +468,12 @@ static int become(const struct fm_preflight_user *user)
 	return 0;
 }
 
+/* Who does not answer keeps no process behind when we end: a change of the user undoes this. */
+static void end_with_parent(void)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);	/* it does not fail */
+}
+
 /* Runs the trial in a process that has become the user. The process ends with an errno. */
 static int try_as_other(struct trial *t)
 {
@@ -475,8 +483,11 @@ static int try_as_other(struct trial *t)
 	if (pid < 0)
 		return -errno;
 	if (pid == 0) {
-		int ret = become(t->user);
+		int ret;
 
+		end_with_parent();
+		ret = become(t->user);
+		end_with_parent();
 		if (ret == 0)
 			try_all(t);
 		_exit(-ret);

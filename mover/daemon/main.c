@@ -4,9 +4,11 @@
  *
  * Exit status: 0 stopped as asked, 1 failed, 2 the command line or the configuration is wrong.
  */
+#include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "config/config.h"
 #include "config/daemon.h"
@@ -17,8 +19,10 @@
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/base/log_file.h"
+#include "mover/base/within.h"
 #include "mover/daemon/faults.h"
 #include "mover/daemon/fmoved.h"
+#include "mover/store/access.h"
 #include "mover/store/store.h"
 
 /* glibc makes eight per core, each keeping what was freed: that would be outside of
@@ -30,6 +34,8 @@
 
 /* For so long a start waits for the directories that it only looks at. */
 #define LOOK_NS (2 * FM_NS_PER_S)
+/* ... and --check for those, and for the user database. */
+#define CHECK_NS (10 * FM_NS_PER_S)
 
 static const char usage[] =
 	"Usage: fmoved [--config FILE] [--check] [--log-level LEVEL]\n"
@@ -74,9 +80,16 @@ static int open_stores(const struct fm_config *cfg, struct fm_err *err)
 	return ret;
 }
 
-/* What a start would trip over and takes no port, thread or memory, and what transfers would; as
- * the user who would start. The exit status. */
-static int check(const struct fm_config *cfg)
+static void ask_users_of(const char *const *rules)
+{
+	struct fm_access *access;
+
+	if (fm_access_new(rules, &access, NULL) == 0)	/* what is wrong the store says later */
+		fm_access_free(access);
+}
+
+/* What fmoved would do as the user who would start it. The exit status. */
+static int fly(const struct fm_config *cfg)
 {
 	struct fm_preflight_user user;
 	struct fm_preflight *found;
@@ -93,8 +106,50 @@ static int check(const struct fm_config *cfg)
 		faults += !is_borne;
 	}
 	fm_preflight_free(found);
-	if (faults > 0)
-		return FM_DAEMON_EXIT_CONFIG;
+	for (unsigned i = 0; i < cfg->store_count; i++) {
+		ask_users_of((const char *const *)cfg->stores[i].read);
+		ask_users_of((const char *const *)cfg->stores[i].write);
+	}
+	return faults > 0 ? FM_DAEMON_EXIT_CONFIG : EXIT_SUCCESS;
+}
+
+struct flight {
+	const struct fm_config *cfg;
+	int status;
+};
+
+static void fly_run(void *arg)
+{
+	struct flight *flight = arg;
+
+	flight->status = fly(flight->cfg);
+}
+
+/*
+ * What a start would trip over and takes no port, thread or memory, and what transfers would. The
+ * exit status. The user database, and file systems, may never answer. The stores are opened when
+ * they did: to count what is in one may take long.
+ */
+static int check(const struct fm_config *cfg)
+{
+	static struct flight flight;	/* the thread's for good, if it does not come back */
+	struct fm_err err = { 0 };
+	int ret;
+
+	flight.cfg = cfg;
+	ret = fm_within(fly_run, &flight, CHECK_NS);
+	if (ret == -ETIMEDOUT) {
+		fm_log_error("the user database (NSS), or the file system of a configured "
+			     "directory, does not answer: getent passwd and getent group show "
+			     "whether it is the first");
+		_exit(FM_DAEMON_EXIT_CONFIG);	/* no exit handlers: the thread is running */
+	}
+	if (ret < 0) {
+		(void)fm_err_set(&err, ret, "no memory for the check");
+		return fm_daemon_fail(&err, EXIT_FAILURE);
+	}
+	if (flight.status != EXIT_SUCCESS)
+		return flight.status;
 	return open_stores(cfg, &err) < 0 ? fm_daemon_fail(&err, FM_DAEMON_EXIT_CONFIG)
 					  : EXIT_SUCCESS;
 }

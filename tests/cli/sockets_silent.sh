@@ -120,6 +120,12 @@ await has_ended || bad "n1 waits for a group without end"
 cp before "$conf"
 start_again n1
 
+# ---- nor does a check hang
+
+timeout "$HANG_S" unshare -m sh -c 'mount --bind silent /etc/group && exec fmoved --config "$1" --check' sh "$conf" >out 2>&1
+status=$?
+[ $status = 2 ] && grep -q 'the user database (NSS), or the file system .*, does not answer' out || bad "--check ended with $status: $(cat out)"
+
 # ---- fmove-nvmed, too
 
 id=11111111-2222-3333-4444-555555555555
