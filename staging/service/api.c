@@ -138,26 +138,36 @@ static const char *hub_path(const struct fm_together_node *n, const struct fm_st
 }
 
 /*
+ * Whether a copy of another node is of the version that is here. Where a node has the same bytes of
+ * another store, too, one of the two copies has that of its store (key.h).
+ */
+static bool has_its_version(const char *path, const struct fm_stage_result *r)
+{
+	struct fm_cache_key plain = r->manifest, stores = r->manifest;
+	char version[FM_SHA256_HEX + 1];
+
+	fm_sha256_hex(plain.bytes, version);
+	if (strstr(path, version))
+		return true;
+	if (fm_stage_store_version(r->info.source, stores.bytes) < 0)
+		return false;
+	fm_sha256_hex(stores.bytes, version);
+	return strstr(path, version);
+}
+
+/*
  * With --check content this node has compared its copy with the source. Another one's is as good if
  * it has the same version: of its listing it is.
  */
 static int check_content(struct fm_together_node *n, const struct fm_stage_result *r,
 			 char why[static UNKEPT_MAX])
 {
-	struct fm_cache_key other = r->info.version;	/* if it has it as another store's, too */
-	char version[FM_SHA256_HEX + 1], others[FM_SHA256_HEX + 1];
 	bool is_known = r->is_here && n->path[0];
 
 	if (r->check != FM_STAGE_BY_CONTENT)
 		return 0;
-	fm_sha256_hex(r->info.version.bytes, version);
-	if (is_known && strstr(n->path, version))
+	if (is_known && has_its_version(n->path, r))
 		return 0;
-	if (is_known && fm_stage_store_version(r->info.source, other.bytes) == 0) {
-		fm_sha256_hex(other.bytes, others);
-		if (strstr(n->path, others))
-			return 0;
-	}
 	(void)snprintf(why, UNKEPT_MAX, "%s",
 		       is_known ? "its copy is of another version than the source (other bytes, or "
 				  "modes): fmove unstage it there, and stage it again"

@@ -36,6 +36,19 @@ static int open_manifest(struct fm_cache *cache, uint64_t id, struct fm_err *err
 	return fd < 0 ? fm_err_sys(err, fd, "open the manifest of what is here") : fd;
 }
 
+int fm_stage_reread_version(struct fm_cache *cache, uint64_t id, struct fm_cache_key *out,
+			    struct fm_err *err)
+{
+	int fd = open_manifest(cache, id, err), ret;
+	struct fm_stage_totals totals;
+
+	if (fd < 0)
+		return fd;
+	ret = fm_stage_manifest_check(fd, out->bytes, &totals);
+	(void)close(fd);	/* only read */
+	return ret < 0 ? fm_err_sys(err, ret, "read the manifest of what is here") : 0;
+}
+
 int fm_stage_reread_totals(struct fm_cache *cache, uint64_t id, struct fm_stage_totals *out,
 			   struct fm_err *err)
 {

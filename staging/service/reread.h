@@ -12,8 +12,16 @@
 
 struct fm_err;
 struct fm_cache;
+struct fm_cache_key;
 struct fm_stage_offered;
 struct fm_stage_totals;
+
+/*
+ * The version that the manifest of a READY dataset names, which is that of the dataset or what that
+ * is made of (fm_stage_store_version()). Reads all of the manifest.
+ */
+int fm_stage_reread_version(struct fm_cache *cache, uint64_t id, struct fm_cache_key *out,
+			    struct fm_err *err);
 
 /* What the manifest of a READY dataset says in all: that of its source, when it was listed. */
 int fm_stage_reread_totals(struct fm_cache *cache, uint64_t id, struct fm_stage_totals *out,

@@ -366,6 +366,8 @@ static void give_run(struct fm_work *work)
 	a->result.is_same_disk = a->from && a->from->store->device == fm_cache_device(c);
 	if (!fm_cache_look(c, a->id, &a->result.info))
 		(void)fm_err_set(err, -ENOENT, "%s was removed meanwhile; run it again", a->name);
+	else if (a->check == FM_STAGE_BY_CONTENT && a->nodes)
+		(void)fm_stage_reread_version(c, a->id, &a->result.manifest, err);
 }
 
 /* ---- and on the other nodes ---- */

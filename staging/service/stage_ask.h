@@ -86,6 +86,8 @@ struct fm_stage_result {
 	struct fm_err err;
 	char job[FM_WIRE_JOB_LEN + 1];	/* by which it is logged, on each node */
 	struct fm_cache_info info;
+	/* By content, of several nodes: the version that its manifest names; else zeros. */
+	struct fm_cache_key manifest;
 	char path[FM_PATH_LEN_MAX + 1];	/* of a hub: of the snapshot in this node's */
 	bool was_ready;			/* nothing was fetched for this request */
 	enum fm_stage_freshness check;	/* that it has */

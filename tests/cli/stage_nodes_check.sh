@@ -62,6 +62,16 @@ stage --check content --nodes all n2:s/set
 stage --check none --nodes all n2:s/set || bad "what was here is gone: $(cat out err)"
 all_have before
 
+# A node that has the same bytes of another store has two copies; of the one that is asked for all have the same bytes.
+mkdir "$(store 1)/twin"
+random 3000 "$(store 1)/twin/f"
+cp -a "$(store 1)/twin" "$(store 2)/twin"
+ok fmove stage --pin s/twin -- true
+stage --check content --nodes all n2:s/twin || bad "n1 has the bytes of its own store, too: $(cat out err)"
+all_have "$(store 1)/twin"
+settled at 3 stage --check content --nodes all --hold-pid $job --json n2:s/twin || bad "asked for at n3: $(cat out err)"
+all_have "$(store 1)/twin"
+
 # It is another one: none does not see that, not even at its own node; listing does.
 echo more >"$source/more"
 stage --check none --nodes all n2:s/set || bad "none saw another source: $(cat out err)"
