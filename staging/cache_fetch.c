@@ -302,11 +302,16 @@ static int make_place(struct fm_cache *c, const struct fm_cache_plan *plan, stru
 	return ret < 0 ? ret : fm_cache_place_make(c, plan->name, err);
 }
 
-/* Whether it may come, before anything goes for it; then what of his own has to go for it does. */
+/*
+ * Whether it may come, before anything goes for it. Then what has to go does, others' first: of his
+ * own nothing may, if one of these cannot, since somebody has it open.
+ */
 static int charge(struct fm_cache *c, const struct fm_cache_plan *plan, bool is_there,
 		  struct fm_err *err)
 {
 	struct fm_cache_dataset size = {.bytes = plan->bytes, .files = plan->files};
+	uint64_t bytes = is_there ? 0 : fm_cache_room_of(&size);
+	uint64_t files = is_there ? 0 : plan->files;
 	struct fm_cache_left left;
 	int ret = fm_cache_charge_choose(c, plan, &left, err);
 
@@ -315,8 +320,9 @@ static int charge(struct fm_cache *c, const struct fm_cache_plan *plan, bool is_
 	if (!is_there)
 		ret = fm_cache_place_check(c, plan, &left, err);
 	if (ret == 0)
-		ret = fm_cache_room_check(c, is_there ? 0 : fm_cache_room_of(&size),
-					  is_there ? 0 : plan->files, &left, plan->name, err);
+		ret = fm_cache_room_check(c, bytes, files, &left, plan->name, err);
+	if (ret == 0)
+		ret = fm_cache_room_beside(c, bytes, files, &left, plan->name, err);
 	if (ret == 0)
 		ret = fm_cache_charge_take(c, plan, &left, err);
 	fm_budget_free(left.items);

@@ -196,6 +196,9 @@ struct fm_evict_item fm_cache_item_of(struct fm_cache *c, struct fm_cache_entry 
  */
 int fm_cache_room_check(struct fm_cache *c, uint64_t bytes, uint64_t files,
 			const struct fm_cache_left *left, const char *name, struct fm_err *err);
+/* Then: what else has to go does, and nothing that was chosen. -ENOSPC: it could not. */
+int fm_cache_room_beside(struct fm_cache *c, uint64_t bytes, uint64_t files,
+			 const struct fm_cache_left *left, const char *name, struct fm_err *err);
 /*
  * Whether who asks may have one more place in the index when what was chosen has gone; that there
  * is one, for which a dataset goes if need be.

@@ -245,25 +245,41 @@ static bool is_beyond(const struct room *r, uint64_t bytes, uint64_t may)
 	return bytes > 0 && lacking(r, bytes, r->sums.size) > may;
 }
 
-/* Until enough is free: down to the low mark, once anything has to go. One that cannot go is passed
- * over. */
-static int evict_for(struct fm_cache *c, uint64_t bytes, struct room *r)
+/* Of a user's, to go for his quota. */
+struct chosen {
+	const struct fm_cache_left *left;
+	uint64_t bytes; /* that these give back, at most */
+};
+
+static bool is_chosen(const struct chosen *later, uint64_t id)
 {
+	for (size_t i = 0; later && i < later->left->count; i++)
+		if (later->left->items[i].id == id)
+			return true;
+	return false;
+}
+
+/*
+ * Until enough is free: down to the low mark, once anything has to go. One that cannot go is passed
+ * over. What was chosen goes later: so much is free then. NULL: nothing was.
+ */
+static int evict_for(struct fm_cache *c, uint64_t bytes, const struct chosen *later, struct room *r)
+{
+	uint64_t coming = later ? later->bytes : 0, grace_ns;
 	struct fm_evict_item *items;
-	uint64_t grace_ns;
 	size_t count;
 	int ret;
 
-	if (lacking(r, bytes, r->high) == 0)
+	if (lacking(r, bytes, r->high) <= coming)
 		return 0;
 	ret = list_items(c, &items, &count, &grace_ns);
 	if (ret < 0)
 		return ret;
 	count = fm_evict_order(items, count, grace_ns);
-	if (is_beyond(r, bytes, sum_of(items, count)))
+	if (is_beyond(r, bytes, plus(sum_of(items, count), coming)))
 		count = 0;
-	for (size_t i = 0; i < count && ret == 0 && lacking(r, bytes, r->low) > 0; i++)
-		if (fm_cache_evict(c, items[i].id) == 0)
+	for (size_t i = 0; i < count && ret == 0 && lacking(r, bytes, r->low) > coming; i++)
+		if (!is_chosen(later, items[i].id) && fm_cache_evict(c, items[i].id) == 0)
 			ret = look(c, r);
 	fm_budget_free(items);
 	return ret;
@@ -430,6 +446,30 @@ int fm_cache_room_check(struct fm_cache *c, uint64_t bytes, uint64_t files,
 	return plus(r.files_free, may.files) < files ? refuse_files(c, &r, files, name, err) : 0;
 }
 
+int fm_cache_room_beside(struct fm_cache *c, uint64_t bytes, uint64_t files,
+			 const struct fm_cache_left *left, const char *name, struct fm_err *err)
+{
+	struct going of_left = {.bytes = 0};
+	struct chosen later = {.left = left};
+	struct room r;
+	int ret;
+
+	if (left->count == 0)
+		return 0; /* it is made when nothing is to go before it */
+	for (size_t i = 0; i < left->count; i++)
+		add_going(c, &left->items[i], &of_left);
+	later.bytes = of_left.bytes;
+	ret = look(c, &r);
+	if (ret == 0)
+		ret = evict_for(c, bytes, &later, &r);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "cache %.200s: how much is free", c->directory);
+	if (lacking(&r, bytes, r.sums.size) > of_left.bytes)
+		return refuse(c, &r, bytes, name, err);
+	return plus(r.files_free, of_left.files) < files ? refuse_files(c, &r, files, name, err)
+							 : 0;
+}
+
 int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const char *name,
 		       struct fm_err *err)
 {
@@ -440,7 +480,7 @@ int fm_cache_room_make(struct fm_cache *c, uint64_t bytes, uint64_t files, const
 	measure(c);
 	ret = look(c, &r);
 	if (ret == 0)
-		ret = evict_for(c, bytes, &r);
+		ret = evict_for(c, bytes, NULL, &r);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "cache %.200s: how much is free", c->directory);
 	if (lacking(&r, bytes, r.sums.size) > 0)
@@ -595,7 +635,7 @@ static void trim(struct fm_cache *c)
 	measure(c);
 	ret = look(c, &r);
 	if (ret == 0)
-		ret = evict_for(c, 0, &r);
+		ret = evict_for(c, 0, NULL, &r);
 	pthread_mutex_unlock(&c->room);
 	if (ret < 0)
 		fm_log_warn("cache %s: nothing can be evicted now: %s", c->directory,

@@ -1495,6 +1495,37 @@ static void test_quota_of_a_full_disk(void)
 	rmdir(s.dir);
 }
 
+/* Goal: nor for what is refused since what would have to go, too, is open. */
+static void test_quota_beside_what_is_open(void)
+{
+	struct scene s;
+	const struct fm_cache_plan plan = plan_of(3, 24 * MIB, 1000, NULL);
+	struct fm_cache_fetch *f;
+	char path[PATH_MAX], file[PATH_MAX + 16];
+	uint64_t open_one, his;
+	int fd;
+
+	scene_new(&s, "/dev/shm");
+	s.o.user_quota = 25 * MIB;
+	scene_open(&s);
+	open_one = scene_stage(&s, 1, 78 * MIB);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_path(s.c, open_one, path, sizeof(path)), 0);
+	his = leave(&s, 2, 20 * MIB, NULL);
+	scene_pass(&s, 2 * HOUR);
+	snprintf(file, sizeof(file), "%s/a", path);
+	fd = open(file, O_RDONLY | O_CLOEXEC);
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	refuse_plan(&s, &plan, -ENOSPC);
+	CU_ASSERT_EQUAL(scene_state(&s, open_one), FM_CACHE_READY);
+	CU_ASSERT_TRUE(is_left(&s, his));
+	close(fd);
+	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
+	CU_ASSERT_EQUAL(scene_state(&s, open_one), FM_CACHE_ABSENT);
+	CU_ASSERT_EQUAL(scene_state(&s, his), FM_CACHE_ABSENT);
+	fm_cache_fetch_close(f);
+	scene_end(&s);
+}
+
 /* Goal: what a user had fetched here does not go for another node that says who he is. */
 static void test_left_is_of_a_node(void)
 {
@@ -2441,6 +2472,7 @@ static const struct fm_test tests[] = {
 	{"what is fetched for a user counts, and what he gives up goes", test_quota_and_fetches},
 	{"but not for what is refused, nor more than has to", test_quota_takes_what_it_has_to},
 	{"... nor for what the disk has no room or no inodes for", test_quota_of_a_full_disk},
+	{"nor where what is open would have to go, too", test_quota_beside_what_is_open},
 	{"nor for a node that says it is he", test_left_is_of_a_node},
 	{"what nodes pin leaves room for others, and for this one", test_bytes_of_a_node},
 	{"pins of a node have a limit, and leave this node's alone", test_number_of_a_node},
