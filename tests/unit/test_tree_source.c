@@ -439,6 +439,7 @@ static void test_written_between_names(void)
 	b = got_find("b");
 	CU_ASSERT_TRUE(a->type == FM_PACK_FILE && b->type == FM_PACK_FILE);
 	CU_ASSERT_EQUAL(a->size + b->size, 300);
+	tree->ops->close(tree);
 	end();
 }
 #endif
