@@ -42,6 +42,8 @@ grep -q "store \"m\": fmoved, as user nobody, cannot write to $dir/models: Permi
 mend
 ok "${init[@]}"
 [ -z "$(ls -A "$dir/models")" ] || bad "the try left $(ls -A "$dir/models")"
+whose=$(stat -c %U "$dir/n" "$dir"/n/{node.key,fmove.conf,peers.d,invites,state} | sort -u)
+[ "$whose" = nobody ] || bad "what init made for nobody is of $whose: $(ls -la "$dir/n")"
 ok fmoved --config "$conf" --check
 
 # A store that is root's, the owner being nobody; a start warns and goes on.
