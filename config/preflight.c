@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <mntent.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include "config/keys.h"
 #include "config/value.h"
 #include "mover/base/err.h"
+#include "mover/base/mount_of.h"
 #include "mover/base/shell.h"
 #include "mover/base/users.h"
 
@@ -307,6 +309,48 @@ static void try_own_dir(struct trial *t, const char *whose, const char *path)
 		close(dir);
 }
 
+static bool is_in(const char *path, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+/* Finds what /etc/fstab would have mounted on the way to the path, and is not mounted. */
+static bool find_unmounted(const char *path, char out[static PATH_MAX])
+{
+	FILE *fstab = setmntent("/etc/fstab", "re");
+	size_t most = fm_mount_len(path);
+	const struct mntent *entry;
+	bool is_found = false;
+
+	while (fstab && (entry = getmntent(fstab)) != NULL) {
+		if (!is_in(path, entry->mnt_dir) || strlen(entry->mnt_dir) <= most)
+			continue;
+		is_found = true;
+		most = strlen(entry->mnt_dir);
+		(void)snprintf(out, PATH_MAX, "%s", entry->mnt_dir);	/* a part of path */
+	}
+	if (fstab)
+		(void)endmntent(fstab);
+	return is_found;
+}
+
+/* What is stored now would lie beneath the mount point. fmoved goes where the path leads later. */
+static void try_mounted(struct trial *t, const char *whose, const char *path)
+{
+	char what[FM_PREFLIGHT_MEND_MAX], point[PATH_MAX], quoted[QUOTED_MAX];
+	unsigned before = t->found->count;
+
+	if (!find_unmounted(path, point))
+		return;
+	(void)snprintf(what, sizeof(what), "%s: %.500s of /etc/fstab is not mounted: until it is, "
+		       "what is stored lies beneath it", whose, point);
+	found(t, what, "mount %s", fm_shell_quote(point, quoted, sizeof(quoted)));
+	if (t->found->count > before)
+		t->found->fault[before].is_borne = true;
+}
+
 static void try_store(struct trial *t, const struct fm_config_store *store)
 {
 	char whose[PATH_MAX + FM_VALUE_NAME_MAX + 32], what[FM_PREFLIGHT_MEND_MAX];
@@ -316,6 +360,8 @@ static void try_store(struct trial *t, const struct fm_config_store *store)
 		return;
 	(void)snprintf(whose, sizeof(whose), "%s:%u: store \"%s\"", store->file, store->line,
 		       store->name);	/* fits */
+	if (!store->volume[0])
+		try_mounted(t, whose, store->directory);
 	/* from within the unit the try itself shows whether a drop-in opened it */
 	if (is_written && !is_open && access(UNIT_DROP_INS, F_OK) < 0) {
 		(void)snprintf(what, sizeof(what),

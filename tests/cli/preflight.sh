@@ -126,6 +126,19 @@ if unshare -m true 2>/dev/null; then
 	fi
 fi
 
+# A file system of /etc/fstab that is not mounted yet, which is a warning: what is stored meanwhile would lie beneath it. When it is mounted
+# nothing is said.
+if [ -e /etc/fstab ] && unshare -m true 2>/dev/null; then
+	printf 'none /elsewhere tmpfs\nnone /\nserver:/x %s nfs defaults 0 0\n' "$dir/models" >fstab
+	cat >late.sh <<-END
+		mount --bind fstab /etc/fstab && fmoved --config "$conf" --check 2>err && mount -t tmpfs none "$dir/models" && chmod 777 "$dir/models" &&
+			fmoved --config "$conf" --check 2>mounted
+	END
+	unshare -m bash late.sh || bad "a file system that is late is more than a warning: $(cat err mounted)"
+	grep -q "store \"m\": $dir/models of /etc/fstab is not mounted: .* beneath it. To mend it: mount '$dir/models'" err || bad "late: $(cat err)"
+	grep -q fstab mounted && bad "mounted: $(cat mounted)"
+fi
+
 # Who is not root tries it as himself; little locked memory is a warning.
 chown -R nobody "$dir/n"
 sed -i 's/arena = "16MiB"/arena = "64MiB"/' "$conf"
