@@ -67,6 +67,16 @@ logged "$moved;"
 ok fmove put f n1:t/h
 same f "$node/t/h"
 
+# What is there cannot be opened: nothing is put into the former one either. Once it can, it is served.
+lines=$(wc -l <"$node/log")
+mv "$node/t" "$node/former3" && : >"$node/t"
+logged 'store "t".*[Nn]ot a directory'
+no 1 'store t: .*Not a directory' fmove put --force f n1:t/h
+rm "$node/t" && mkdir "$node/t"
+logged 'store "t": the file system of .*/t answers now'
+ok fmove put f n1:t/h
+same f "$node/t/h"
+
 # A file system is mounted there, as one that is late at boot. When it is unmounted what is open stays: beneath it nobody wants his files.
 if mount -t tmpfs none "$node/t" 2>/dev/null; then
 	trap 'status=$?; umount -l "$node/t" 2>/dev/null; (exit $status); down' EXIT
