@@ -482,7 +482,7 @@ static int run(struct wanted *w, int *status, struct fm_err *err)
 		return 0;
 	if (ret == 0)
 		ret = check_peers(w, err);
-	if (ret == 0)
+	if (ret == 0 && fm_interrupt_fd() < 0)	/* else the connection has it already */
 		ret = fm_interrupt_start(err);
 	if (ret == 0)
 		ret = wait_for_others(w, err);

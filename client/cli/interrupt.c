@@ -48,8 +48,7 @@ int fm_interrupt_start(struct fm_err *err)
 	/* no SA_RESTART: what waits is to end */
 	struct sigaction action = { .sa_handler = on_signal };
 
-	/* whoever has the pipe's number already has it still */
-	if (pipe_fds[0] < 0 && pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0)
+	if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0)
 		return fm_err_sys(err, -errno, "make a pipe");
 	for (size_t i = 0; i < SIGNAL_COUNT; i++) {
 		struct sigaction before;

@@ -13,7 +13,10 @@
 
 struct fm_err;
 
-/* Signals that were ignored stay so (nohup). Again: it stays as it is. */
+/*
+ * Signals that were ignored stay so (nohup). Once in a process: a second call makes another pipe,
+ * for one that was forked and closed the first, and whoever has the first hears nothing any more.
+ */
 int fm_interrupt_start(struct fm_err *err);
 
 /* From here on a signal ends the process at once, and nothing is removed. */
