@@ -27,28 +27,36 @@ does() {
 }
 await does n1 idle || bad "nothing is under way, and it is $said"
 
-# Staging is no transfer. The one that the other node reads for is busy, too.
+# busy NODE: it is; or what keeps it so is over, which a machine that is busy itself may be too late to see.
+busy() {
+	does "$1" busy || ! kill -0 $work 2>/dev/null
+}
+
+# Staging is not always a transfer: here it waits for what another node, which stands still, has there. There is no job.
+waits() {
+	does n1 busy && fmove status --json >out && grep -q '"jobs":\[\]' out
+}
 mkdir "$(store 2)/set"
-random 12000000 "$(store 2)/set/large"
+random 6000000 "$(store 2)/set/large"
 slow 2
+kill -STOP "$(cat "$dir/c/n2/pid")"
 fmove stage n2:s/set >staged 2>&1 &
-stager=$!
-await does n1 busy || bad "it stages, and is $said"
-fmove status --json >out
-grep -q '"jobs":\[\]' out || bad "there is a job: $(cat out)"
-does n2 busy || ! kill -0 $stager 2>/dev/null || bad "another node has it read, and it is $said"
-kill $stager 2>/dev/null
-wait $stager
-await does n1 idle || bad "nobody wants it any more, and it is $said"
+work=$!
+await waits || bad "it waits to stage, and is $said: $(cat out)"
+kill -CONT "$(cat "$dir/c/n2/pid")"
+await busy n2 || bad "another node has it read, and it is $said"
+kill $work 2>/dev/null
+wait $work
+await does n1 idle || bad "nobody stages any more, and it is $said"
 
 # A transfer is under way at both ends.
 random 12000000 f
 use 2
 fmove put f n1:s/f >put 2>&1 &
-putter=$!
-await does n1 busy || bad "something is put there, and it is $said"
-kill $putter 2>/dev/null
-wait $putter
+work=$!
+await busy n1 || bad "something is put there, and it is $said"
+kill $work 2>/dev/null
+wait $work
 await does n2 idle || bad "the put was ended, and it is $said"
 
 crash n1
