@@ -56,8 +56,10 @@ sed -i "s,^stores = (,& { name = \"t\"; directory = \"$node/t\"; }\,," "$conf"
 reload 'reloaded'
 use 2
 moved='store "t": .*/t is another directory than the one that was open'
+lines=$(wc -l <"$node/log")	# it may be seen before the reload looks
 mv "$node/t" "$node/former" && mkdir "$node/t"
-reload "$moved;"
+kill -HUP "$(cat "$node/pid")"
+logged "$moved;"
 ok fmove put f n1:t/g
 same f "$node/t/g"
 [ ! -e "$node/former/g" ] || bad "it went to the former directory"
