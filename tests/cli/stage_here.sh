@@ -32,9 +32,11 @@ diff -r --no-dereference "$source" "$data" || bad "the copy differs"
 [ -z "$(find "$data" ! -type l -perm /222)" ] || bad "something can be written to"
 [ "$(fmove stage n1:s/set 2>err)" = "$data" ] && grep -q 'unchanged' err || bad "the second time: $(cat err)"
 
-# The same content on another node is the same dataset, once it was compared.
+# The same content elsewhere in the store is the same dataset, once it was compared; on another node, with rules of its own, it is another one.
+cp -a "$source" "$(store 1)/same"
+[ "$(fmove stage s/same 2>err)" = "$data" ] || bad "of the same store: $(cat err)"
 cp -a "$source" "$(store 2)/set"
-[ "$(fmove stage n2:s/set 2>err)" = "$data" ] || bad "of another node: $(cat err)"
+far=$(fmove stage n2:s/set 2>err) && [ "$far" != "$data" ] && diff -r --no-dereference "$source" "$far" || bad "of another node: $(cat err)"
 grep warning err && bad "another node's disk is said to be this one's"
 
 # A change is another version.
