@@ -10,7 +10,6 @@
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
-#include "mover/base/exit_code.h"
 #include "mover/base/fault.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
@@ -375,13 +374,16 @@ static void asked_for_him(struct order *o)
 		let_in(o);
 }
 
-/* Whose node is away says nothing: then whoever asks is believed, as with a hold. */
+/*
+ * Only a refusal counts. A node that is away or busy, or whose source is gone, says nothing of this
+ * user: then whoever asks is believed, as with a hold.
+ */
 static void source_said(void *ctx, const struct fm_request_result *r)
 {
 	struct order *o = ctx;
 
-	if (r->code < 0 && fm_api_exit(r->code) != FM_EXIT_UNREACHABLE)
-		o->err = r->err;
+	if (r->code == -EACCES || r->code == -EPERM)
+		(void)fm_err_set(&o->err, -EACCES, "%s", r->err.text);
 	asked_for_him(o);
 }
 
@@ -407,21 +409,22 @@ static void rules_done(struct fm_work *work)
  */
 static void ask_rules(struct order *o)
 {
-	if (o->from->store->is_silent)
-		(void)fm_err_set(&o->err, -EAGAIN,
-				 "store \"%s\" of %s does not answer: whom it lets read is unknown",
-				 o->from->store->name, o->keeper->o.node);
-	if (o->err.code < 0)
-		end(o);
-	else
-		submit_awaiting(o, rules_run, rules_done,
-				fm_stage_rights_may_await_of(o->from->store));
+	submit_awaiting(o, rules_run, rules_done, fm_stage_rights_may_await_of(o->from->store));
+}
+
+/* Whose rules nobody can be asked for, now or ever: this node has no such store, or not now. */
+static bool is_nobody_to_ask(const struct fm_keeper_opts *k, const char *source,
+			     struct fm_stage_source_parts *s)
+{
+	return fm_stage_source_parse(source, s) < 0 || s->kind == FM_STAGE_SHARED_STORE ||
+	       strcmp(s->node, k->node) == 0;
 }
 
 /*
  * Asks the source whether his user may read it, as this node does before it stages anything for
- * somebody. Of a shared store that this node does not have it is not known who has it: whoever asks
- * is believed, as with a hold.
+ * somebody. If nobody can be asked, whoever asks is believed, as with a hold: of a shared store
+ * that this node does not have it is not known who has it; one of this node may not answer, be on a
+ * volume that is away, or have been removed. When it opens again its rules decide (rights.h).
  */
 static void ask_source(struct order *o, const char *source)
 {
@@ -433,12 +436,17 @@ static void ask_source(struct order *o, const char *source)
 
 	if (o->from)
 		fm_engine_store_put(o->from);
+	o->from = NULL;
+	if (fm_stage_rights_wait(k->engine, k->node, source)) {
+		let_in(o);
+		return;
+	}
 	o->from = fm_stage_rights_store(k->engine, k->node, source);
 	if (o->from) {
 		ask_rules(o);
 		return;
 	}
-	if (fm_stage_source_parse(source, &s) < 0 || s.kind == FM_STAGE_SHARED_STORE) {
+	if (is_nobody_to_ask(k, source, &s)) {
 		let_in(o);
 		return;
 	}

@@ -55,6 +55,19 @@ for late in n1 none; do
 	done
 done
 
+# The source has gone: no word of it is no refusal of who has it on n2 alone.
+as_user() { setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"; }
+bin_at_2() { FMOVE_SOCKET=$dir/c/n2/fmoved.sock as_user bin "$@"; }
+mkdir "$(store 3)/gone"
+random 3000 "$(store 3)/gone/f"
+await fmove ls n3:s || bad "n1 cannot reach n3"
+ok settled nobody 1 fmove stage n3:s/gone -- true
+ok bin_at_2 fmove stage n3:s/gone -- true
+rm -r "$(store 3)/gone"
+bin_at_2 fmove stage --check none --nodes n1,n2 n3:s/gone -- true >out 2>err || bad "--check none, of what is gone at the source: $(cat err)"
+data=$(sed -n "s/^fmove: n1: ready: //p" err)
+as_user bin cat "$data/f" >out 2>&1 || bad "n1 says ready, and bin cannot read it: $(cat out)"
+
 # What he holds on n1, n2 does not remove.
 nobody_sleeps
 ok nobody 1 fmove stage --hold-pid $holder n3:s/set
@@ -96,7 +109,6 @@ settled nobody 1 fmove stage --nodes all n3:s/peers
 [ $? -eq 3 ] && grep -q 'n3: failed: store s: uid [0-9]* may not read here; "user:NAME"' err || bad "n3 has it for nobody: $(cat err)"
 
 # Who asks for what another user has on these nodes reads it there, too, held or not: these rules name nobody who may read a copy.
-as_user() { setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"; }
 on_n2() { sed -n 's/^fmove: n2: ready: //p' err; }
 ok settled as_user daemon fmove stage --nodes n1,n2 n3:s/peers -- true
 data=$(on_n2)
