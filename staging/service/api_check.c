@@ -64,7 +64,7 @@ struct check {
 	struct fm_stager *stager;
 	struct fm_who who;
 	char source[FM_CACHE_SOURCE_MAX + 1];
-	struct fm_cache_key listing, version;
+	struct fm_cache_key listing;
 	bool is_file;
 	uint64_t hold;			/* 0: none */
 	int root;			/* of the data; -1: it was not compared */
@@ -123,7 +123,6 @@ static int check_manifest(struct check *c, int fd, struct fm_stage_totals *total
 	if (ret == 0) {
 		(void)snprintf(c->source, sizeof(c->source), "%s", info.source);
 		c->listing = info.listing;
-		c->version = info.version;
 	}
 	if (ret == -EBADMSG || (ret == 0 && !has_version(&info, version)))
 		return fm_err_set(&c->err, -EBADMSG,
@@ -349,7 +348,7 @@ static void check_done(struct fm_work *work)
 	const struct fm_mending_opts o = {
 		.stager = c->stager, .job = c->job, .name = c->name,
 		.source = c->source, .listing = c->listing,
-		.version = c->version, .is_file = c->is_file, .root = c->root, .who = c->who,
+		.is_file = c->is_file, .root = c->root, .who = c->who,
 		 .chunks = c->chunks, .count = c->chunk_count,
 		.run = &c->run,
 	};

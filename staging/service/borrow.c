@@ -33,7 +33,7 @@ struct borrow {
 	unsigned at;			/* the chunk at hand */
 	int from;			/* what came of it; -1: nothing */
 	struct fm_range range;
-	char path[FM_LENT_VERSION_LEN + 1 + FM_PATH_LEN_MAX + 1];
+	char path[FM_LENT_KEY_LEN + 1 + FM_PATH_LEN_MAX + 1];
 	struct fm_work work;
 	struct fm_mending_fetch fetch;
 	struct fm_err err;		/* of the chunk at hand */
@@ -186,10 +186,10 @@ static void next_chunk(struct borrow *b)
 	fm_err_clear(&b->err);
 	c = &b->o.chunks[b->at];
 	b->range = (struct fm_range){ c->bad.offset, c->bad.len };
-	fm_lent_version(&b->o.version, b->path);
+	fm_lent_key(&b->o.listing, b->path);
 	if (!b->o.is_file)
-		(void)snprintf(b->path + FM_LENT_VERSION_LEN,
-			       sizeof(b->path) - FM_LENT_VERSION_LEN, "/%s", c->path);
+		(void)snprintf(b->path + FM_LENT_KEY_LEN,
+			       sizeof(b->path) - FM_LENT_KEY_LEN, "/%s", c->path);
 	submit(b, open_run, opened);
 }
 

@@ -35,10 +35,10 @@ static int refuse(struct fm_err *err)
 	return fm_err_set(err, -EACCES, "it is there for nodes that mend what they staged, alone");
 }
 
-void fm_lent_version(const struct fm_cache_key *version, char out[static FM_LENT_VERSION_LEN + 1])
+void fm_lent_key(const struct fm_cache_key *key, char out[static FM_LENT_KEY_LEN + 1])
 {
-	for (size_t i = 0; i < sizeof(version->bytes); i++)
-		(void)snprintf(out + 2 * i, 3, "%02x", version->bytes[i]);
+	for (size_t i = 0; i < sizeof(key->bytes); i++)
+		(void)snprintf(out + 2 * i, 3, "%02x", key->bytes[i]);
 }
 
 /* ---- a file ---- */
@@ -50,19 +50,19 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Takes VERSION or VERSION/PATH. *below: PATH; NULL: there is none. */
-static bool take_path(const char *path, struct fm_cache_key *version, const char **below)
+/* Takes KEY or KEY/PATH. *below: PATH; NULL: there is none. */
+static bool take_path(const char *path, struct fm_cache_key *key, const char **below)
 {
-	_Static_assert(2 * sizeof(version->bytes) == FM_LENT_VERSION_LEN, "hex has two for each");
+	_Static_assert(2 * sizeof(key->bytes) == FM_LENT_KEY_LEN, "hex has two for each");
 
-	for (size_t i = 0; i < sizeof(version->bytes); i++) {
+	for (size_t i = 0; i < sizeof(key->bytes); i++) {
 		int high = digit(path[2 * i]), low = high < 0 ? -1 : digit(path[2 * i + 1]);
 
 		if (low < 0)
 			return false;
-		version->bytes[i] = (uint8_t)(high << 4 | low);
+		key->bytes[i] = (uint8_t)(high << 4 | low);
 	}
-	path += FM_LENT_VERSION_LEN;
+	path += FM_LENT_KEY_LEN;
 	if (*path != '\0' && (path[0] != '/' || path[1] == '\0'))
 		return false;
 	*below = *path ? path + 1 : NULL;
@@ -100,15 +100,15 @@ static int check_regular(int fd)
 }
 
 /* Who holds nothing here hears the same, whatever there is. */
-static int find(struct lent *l, const char *peer, const struct fm_cache_key *version,
+static int find(struct lent *l, const char *peer, const struct fm_cache_key *listing,
 		char data[static FM_PATH_LEN_MAX + 1], struct fm_err *err)
 {
-	uint64_t id = fm_cache_find_version(l->cache, version);
+	uint64_t id = fm_cache_find_listing(l->cache, listing);
 	struct fm_cache_info info;
 
 	if (id == 0 || !fm_cache_look(l->cache, id, &info) || info.state != FM_CACHE_READY ||
 	    fm_hub_is_own(info.source) || !fm_cache_is_held_by_node(l->cache, id, peer))
-		return fm_err_set(err, -ENOENT, "%s holds no dataset of that version here", peer);
+		return fm_err_set(err, -ENOENT, "%s holds no dataset of that listing here", peer);
 	return fm_cache_path(l->cache, id, data, FM_PATH_LEN_MAX + 1) < 0
 		       ? fm_err_set(err, -ENAMETOOLONG, "the cache's path is too long")
 		       : 0;
@@ -118,16 +118,16 @@ static int open_fd(struct fm_store *s, const char *path, const struct fm_who *wh
 		   struct fm_err *err)
 {
 	struct lent *l = lent_of(s);
-	struct fm_cache_key version;
+	struct fm_cache_key listing;
 	char data[FM_PATH_LEN_MAX + 1];
 	const char *below;
 	int fd, ret;
 
 	if (!who->peer || !l->may(l->ctx, who->peer))
 		return refuse(err);
-	if (!take_path(path, &version, &below))
-		return fm_err_set(err, -EINVAL, "that is no file of a version");
-	ret = find(l, who->peer, &version, data, err);
+	if (!take_path(path, &listing, &below))
+		return fm_err_set(err, -EINVAL, "that is no file of a dataset");
+	ret = find(l, who->peer, &listing, data, err);
 	if (ret < 0)
 		return ret;
 	fd = open_data(data, below);

@@ -29,7 +29,7 @@ struct fm_mending_opts {
 	const char *job;	/* what comes, and is held for it, is logged under; NULL: none */
 	const char *name;	/* of the dataset; */
 	const char *source;	/* ... staging/key.h has its forms */
-	struct fm_cache_key listing, version;	/* of the dataset */
+	struct fm_cache_key listing;	/* of the dataset */
 	bool is_file;		/* the dataset is that file */
 	int root;		/* the dataset's directory */
 	struct fm_who who;

@@ -26,6 +26,20 @@ file=$(fmove stage --pin n2:s/file 2>err) || bad "a file: $(cat err)"
 data=$(echo "$dir"/c/n1/cache/ready/*/set) theirs=$(echo "$dir"/c/n3/cache/ready/*/set)
 cp -r "$data" right
 
+# n1 has the same bytes of its own store, too, so that its copy has another version than that of n3.
+mkdir "$(store 1)/twin" "$(store 2)/twin"
+random 5000 "$(store 1)/twin/f"
+cp -p "$(store 1)/twin/f" "$(store 2)/twin/f"
+touch -r "$(store 1)/twin" "$(store 2)/twin"
+ok fmove stage --as ours --pin s/twin -- true
+ok settled fmove stage --nodes n1,n3 --pin n2:s/twin -- true
+twin=$(echo "$dir"/c/n1/cache/ready/*/twin)
+[ "$(basename "$(dirname "$twin")")" != "$(basename "$(dirname "$dir"/c/n3/cache/ready/*/twin)")" ] || bad "both have one version"
+rm -r "$(store 2)/twin"
+spoil "$twin/f" 9
+ok fmove datasets check twin
+grep -qx 'corrupt: f at byte 0, 5,000 bytes, mended from n3' out || bad "of copies with two versions: $(cat out)"
+
 # The source is gone. Chunks of a tree, the last one short, and of a file.
 mv "$(store 2)/set" "$(store 2)/away"
 mv "$(store 2)/file" "$(store 2)/file.away"

@@ -208,7 +208,7 @@ static void add_only(struct odds *o, struct fm_wire_get *m)
 
 static void make_get(struct peer *p, struct fm_wire_get *m)
 {
-	static char lent[FM_LENT_VERSION_LEN + 32];
+	static char lent[FM_LENT_KEY_LEN + 32];
 	struct odds *o = &p->odds;
 
 	*m = (struct fm_wire_get){.flags = (uint16_t)(2 + below(o, 6)),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is staged, as other nodes read it: files of versions that are READY and that they hold, and
+ * What is staged, as other nodes read it: files of datasets that are READY and that they hold, and
  * nothing else. links: fm_staging_service
  */
 #include "tests/unit/cache_scene.h"
@@ -11,7 +11,7 @@
 
 static struct scene s;
 static struct fm_store *store;
-static char version[FM_LENT_VERSION_LEN + 1];
+static char key[FM_LENT_KEY_LEN + 1];
 static bool is_in_peers;
 
 static bool may(void *ctx, const char *peer)
@@ -31,13 +31,13 @@ static void hold(uint64_t id, const char *node, uint64_t theirs)
 
 static void begin(void)
 {
-	struct fm_cache_key key = scene_key(101);
+	struct fm_cache_key listing = scene_key(1);
 
 	scene_new(&s, "/dev/shm");
 	scene_open(&s);
 	is_in_peers = true;
 	CU_ASSERT_EQUAL_FATAL(fm_lent_new(s.c, may, &s, &store, &s.err), 0);
-	fm_lent_version(&key, version);
+	fm_lent_key(&listing, key);
 }
 
 static void end(void)
@@ -46,7 +46,7 @@ static void end(void)
 	scene_end(&s);
 }
 
-/* As that peer, VERSION and what is behind it. A descriptor, or why not. */
+/* As that peer, KEY and what is behind it. A descriptor, or why not. */
 static int open_of(const char *peer, const char *of, const char *behind)
 {
 	const struct fm_who who = { .peer = peer, .uid = 1000 };
@@ -58,7 +58,7 @@ static int open_of(const char *peer, const char *of, const char *behind)
 
 static int open_as(const char *peer, const char *behind)
 {
-	return open_of(peer, version, behind);
+	return open_of(peer, key, behind);
 }
 
 static bool reads(int fd)
@@ -123,7 +123,7 @@ static void test_paths(void)
 		"/.manifest", "/.scratch", "/none", "/sub", "/sub/", "/link", "/way/b", "/pipe",
 		"x", "/a/", "/a/b", "a", "0/a", "/../../../lock",
 	};
-	char dir[256], path[300], other[sizeof(version)];
+	char dir[256], path[300], other[sizeof(key)];
 	uint64_t id;
 
 	begin();
@@ -141,18 +141,18 @@ static void test_paths(void)
 		int fd = open_as("n3", none[i]);
 
 		if (fd >= 0)
-			fprintf(stderr, "VERSION%s is opened\n", none[i]);
+			fprintf(stderr, "KEY%s is opened\n", none[i]);
 		CU_ASSERT_TRUE(fd < 0);
 	}
-	(void)strcpy(other, version);
-	for (size_t len = 0; len < FM_LENT_VERSION_LEN; len++) {
+	(void)strcpy(other, key);
+	for (size_t len = 0; len < FM_LENT_KEY_LEN; len++) {
 		other[len] = '\0';
 		CU_ASSERT_EQUAL(open_of("n3", other, "/a"), -EINVAL);
-		other[len] = version[len];
+		other[len] = key[len];
 	}
 	other[0] = 'G';
 	CU_ASSERT_EQUAL(open_of("n3", other, "/a"), -EINVAL);
-	other[0] = version[0] == '0' ? '1' : '0';
+	other[0] = key[0] == '0' ? '1' : '0';
 	CU_ASSERT_EQUAL(open_of("n3", other, "/a"), -ENOENT);
 	CU_ASSERT_EQUAL(open_of("n3", "set1", "/a"), -EINVAL);
 	end();
@@ -162,14 +162,14 @@ static void test_paths(void)
 static void test_not_ready(void)
 {
 	struct fm_cache_plan plan = scene_plan(1, 2 * FILE_LEN);
-	struct fm_cache_key listing = plan.listing;
-	char hex[FM_LENT_VERSION_LEN + 1], nothing[FM_LENT_VERSION_LEN + 1];
+	const struct fm_cache_key version = scene_key(101);
+	char hex[FM_LENT_KEY_LEN + 1], nothing[FM_LENT_KEY_LEN + 1];
 	const struct fm_cache_key zeros = { 0 };
 	struct fm_cache_fetch *f;
 
 	begin();
-	fm_lent_version(&listing, hex);
-	fm_lent_version(&zeros, nothing);
+	fm_lent_key(&version, hex);
+	fm_lent_key(&zeros, nothing);
 	CU_ASSERT_EQUAL_FATAL(fm_cache_fetch(s.c, &plan, &f, &s.err), 0);
 	scene_fill(f, plan.name);
 	CU_ASSERT_EQUAL(open_of("n3", hex, "/a"), -ENOENT);
@@ -180,7 +180,7 @@ static void test_not_ready(void)
 	end();
 }
 
-/* A dataset that is one file has no name but its version. */
+/* A dataset that is one file has no name but its key. */
 static void test_file(void)
 {
 	struct fm_cache_plan plan = scene_plan(1, FILE_LEN);
@@ -238,11 +238,11 @@ static void test_nothing_else(void)
 	hold(scene_stage(&s, 1, 2 * FILE_LEN), "n3", 7);
 	CU_ASSERT_TRUE(store->is_hidden);
 	CU_ASSERT_STRING_EQUAL(store->name, FM_LENT_STORE);
-	CU_ASSERT_EQUAL(ops->open_source(store, version, &who, &file, &attr, &s.err), -EACCES);
-	CU_ASSERT_EQUAL(ops->create(store, version, &who, &how, &file, &s.err), -EACCES);
-	CU_ASSERT_EQUAL(ops->stat(store, version, &who, &attr, &s.err), -EACCES);
+	CU_ASSERT_EQUAL(ops->open_source(store, key, &who, &file, &attr, &s.err), -EACCES);
+	CU_ASSERT_EQUAL(ops->create(store, key, &who, &how, &file, &s.err), -EACCES);
+	CU_ASSERT_EQUAL(ops->stat(store, key, &who, &attr, &s.err), -EACCES);
 	CU_ASSERT_EQUAL(ops->list(store, "", &who, &list, entries, &count, &s.err), -EACCES);
-	CU_ASSERT_EQUAL(ops->remove(store, version, &who, true, &s.err), -EACCES);
+	CU_ASSERT_EQUAL(ops->remove(store, key, &who, true, &s.err), -EACCES);
 	CU_ASSERT_EQUAL(ops->space(store, &who, &space, &s.err), -EACCES);
 	CU_ASSERT_EQUAL(ops->mkdir(store, "x", &who, &s.err), -EACCES);
 	CU_ASSERT_TRUE(!ops->open_tree && !ops->open_dir && !ops->create_tree && !ops->move &&
