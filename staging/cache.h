@@ -332,9 +332,16 @@ unsigned fm_cache_fetch_missing(const struct fm_cache_fetch *f);
 int fm_cache_fetch_save(struct fm_cache_fetch *f, struct fm_err *err);
 
 /*
+ * fm_cache_fetch_ready() asks this last, when all is synced, which may have taken minutes: whether
+ * what came was found damaged meanwhile. ctx is good until then. Any thread, no lock is held.
+ */
+void fm_cache_fetch_ask(struct fm_cache_fetch *f, bool (*is_spoilt)(void *ctx), void *ctx);
+
+/*
  * All extents are marked and the manifest is there: READY, and requested now. -EINVAL: they are
  * not. -EEXIST: this version is here already; the partial one should be discarded. -EUCLEAN: what
- * was not taken at the start is in its place. The caller still closes f. Waits for the disk.
+ * was not taken at the start is in its place. -EBADMSG: what was asked last says that it is
+ * damaged. The caller still closes f. Waits for the disk.
  */
 int fm_cache_fetch_ready(struct fm_cache_fetch *f, const struct fm_cache_key *version,
 			 struct fm_err *err);

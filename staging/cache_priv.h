@@ -225,6 +225,8 @@ struct fm_cache_fetch {
 	size_t file_max;
 	unsigned missing;
 	bool is_broken; /* a sync failed */
+	bool (*is_spoilt)(void *ctx); /* asked before it becomes READY; NULL: nobody is */
+	void *ctx;
 };
 
 /* Under is_busy, which these set and clear: -EBUSY, or -EIO of a broken one. */

@@ -150,6 +150,12 @@ static int publish(struct fm_cache_fetch *f)
 	return ret;
 }
 
+void fm_cache_fetch_ask(struct fm_cache_fetch *f, bool (*is_spoilt)(void *ctx), void *ctx)
+{
+	f->is_spoilt = is_spoilt;
+	f->ctx = ctx;
+}
+
 int fm_cache_fetch_ready(struct fm_cache_fetch *f, const struct fm_cache_key *version,
 			 struct fm_err *err)
 {
@@ -160,6 +166,8 @@ int fm_cache_fetch_ready(struct fm_cache_fetch *f, const struct fm_cache_key *ve
 	ret = check_ready(f, version, err);
 	if (ret == 0) {
 		ret = prepare(f);
+		if (ret == 0 && f->is_spoilt && f->is_spoilt(f->ctx))
+			ret = -EBADMSG;
 		if (ret == 0)
 			ret = publish(f);
 		/* none that is known: check_version() */

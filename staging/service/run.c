@@ -471,16 +471,30 @@ static int make_own(struct fm_stage_run *r, struct fm_cache_key *version)
 		       : 0;
 }
 
-/* Each extent was saved when it came. Other nodes read them, and may have found one bad. */
-static int check_spoilt(struct fm_stage_run *r)
+static int refuse_spoilt(struct fm_stage_run *r)
 {
-	if (!fm_together_is_spoilt(r->together))
-		return 0;
 	r->is_misnamed = true;
 	return fm_err_set(&r->err, -EBADMSG,
 			  "what came of %.200s is damaged on the disk of the cache: that is thrown "
 			  "away; run it again",
 			  r->source);
+}
+
+static bool is_spoilt(void *ctx)
+{
+	const struct fm_stage_run *r = ctx;
+
+	return fm_together_is_spoilt(r->together);
+}
+
+/*
+ * Each extent was saved when it came. Other nodes read them, and may have found one bad; they may
+ * still do while all is synced, so that is asked again behind it.
+ */
+static int check_spoilt(struct fm_stage_run *r)
+{
+	fm_cache_fetch_ask(r->fetch, is_spoilt, r);
+	return is_spoilt(r) ? refuse_spoilt(r) : 0;
 }
 
 static void finish(struct fm_work *work)
@@ -515,6 +529,8 @@ static void finish(struct fm_work *work)
 		ret = make_ready(r, &version);
 	if (ret == -EEXIST)
 		take_other(r, &version);
+	else if (ret == -EBADMSG)
+		(void)refuse_spoilt(r);
 }
 
 /* Tells the other nodes how it ended here. */

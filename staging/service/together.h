@@ -177,7 +177,10 @@ int fm_together_agrees(int dir, int manifest, uint32_t extents);
  * to be thrown away. Worker, or the loop.
  */
 bool fm_together_is_spoilt(struct fm_together *t);
-/* err: code 0, and where it is; or why it is not READY. The sink hears nothing more. */
+/*
+ * err: code 0, and where it is; or why it is not READY. The sink hears nothing more. What was found
+ * damaged since whoever made it READY asked last is READY: who waits is warned.
+ */
 void fm_together_published(struct fm_together *t, const char *path, const struct fm_err *err);
 /* It became READY here by itself. */
 void fm_together_found(struct fm_together *t);

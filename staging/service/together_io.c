@@ -466,6 +466,7 @@ static void upload_run(struct fm_work *work)
 		return;
 	}
 	op->code = read_disk(op);
+	op->crc ^= FM_FAULT("stage.upload_old");	/* as if it came again meanwhile */
 	if (op->code == 0 && fm_crc32c(0, op->b->at, op->b->len) != op->crc)
 		op->code = -EBADMSG;
 }
@@ -498,7 +499,19 @@ static void note_damaged(struct fm_together *t, uint32_t extent, int code)
 	fm_together_log(t, FM_LOG_WARN,
 			"extent %u of %.300s cannot be read from the disk of the cache (%s): %s",
 			extent, t->source, fm_err_name(code),
-			t->is_publishing ? "it does not become ready" : "it comes again");
+			t->is_publishing ? "it is not to become ready" : "it comes again");
+}
+
+/*
+ * Whether it was thrown away since the upload was asked for, and may have come again: an upload
+ * waits for memory, and for a thread. Then what was read says nothing of the disk.
+ */
+static bool is_another_by_now(const struct op *op)
+{
+	const struct fm_together *t = op->t;
+
+	return t->crc[op->extent] != op->crc ||
+	       !(t->have[op->extent / 64] >> (op->extent % 64) & 1);
 }
 
 static void upload_read(struct fm_work *work)
@@ -507,6 +520,10 @@ static void upload_read(struct fm_work *work)
 	struct fm_together *t = op->t;
 	bool is_bad = is_damage(op->code);
 
+	if (is_current(op) && is_another_by_now(op)) {
+		upload_end(op, -ECANCELED);
+		return;
+	}
 	if (op->code == 0 && is_current(op)) {
 		put(op);
 		return;
@@ -847,7 +864,7 @@ static void publish_run(struct fm_work *work)
 	struct fm_together *t = op->t;
 	int dir = fm_cache_fetch_dir(t->fetch);
 
-	op->code = fm_stage_lay_end(t->draft, t->disk);
+	op->code = FM_FAULT("stage.lay_end") ? -EBADMSG : fm_stage_lay_end(t->draft, t->disk);
 	if (op->code == 0 && t->about.is_file)
 		op->code = name_file(t, dir);
 	else if (op->code == 0)
@@ -876,7 +893,12 @@ static void publish_done(struct fm_work *work)
 		sink->publish(sink);
 		return;
 	}
-	if (code == -EBADMSG)
+	if (code == -EBADMSG && !t->is_spoilt)
+		(void)fm_err_set(&err, code,
+				 "the draft of the manifest of %.200s is damaged on the disk of %s: "
+				 "run it again",
+				 t->source, t->all->o.node);
+	else if (code == -EBADMSG)
 		(void)fm_err_set(&err, code,
 				 "what came of %.200s is damaged on the disk of the cache: that is "
 				 "thrown away; run it again",
@@ -905,6 +927,18 @@ int fm_together_manifest(const struct fm_together *t)
 	return t->is_manifest ? -1 : t->draft;
 }
 
+/* It was found damaged behind the last look of whoever made it READY. */
+static void warn_spoilt(struct fm_together *t)
+{
+	struct fm_err note;
+
+	(void)fm_err_set(&note, -EBADMSG,
+			 "%.200s was found damaged on the disk of %s just when it became ready: "
+			 "\"fmove datasets check %.200s\" there mends it",
+			 t->source, t->all->o.node, t->about.name);
+	fm_together_warn(t, &note);
+}
+
 void fm_together_published(struct fm_together *t, const char *path, const struct fm_err *err)
 {
 	struct fm_together_peer *me = &t->peer[t->self];
@@ -918,6 +952,8 @@ void fm_together_published(struct fm_together *t, const char *path, const struct
 		free(me->path);
 		me->path = strdup(path);
 		fm_together_log(t, FM_LOG_INFO, "%.300s is ready here: %s", t->source, path);
+		if (fm_together_is_spoilt(t))
+			warn_spoilt(t);
 	} else {
 		fm_together_fail_here(t, err);
 	}

@@ -70,7 +70,8 @@ timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "damaged, a
 what_is_said "damaged, again"
 
 # The same if another node finds it meanwhile: at once, and nothing of it is left for the next one.
-for n in 1 2; do
+# That is looked at when all came, and last (the third time) when all is synced.
+for n in 1 3; do
 	echo "spoilt $n" >"$source/round"
 	touch -d "@20$n" "$source/large"
 	restart 1 stage.spoilt:$n
@@ -79,6 +80,21 @@ for n in 1 2; do
 	timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "spoilt $n, again: $(cat err)"
 	what_is_said "spoilt $n, again"
 done
+
+# Behind that it is ready, and who asked hears what to do.
+echo "spoilt 4" >"$source/round"
+restart 1 stage.spoilt:4
+timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "spoilt 4: $(cat err)"
+what_is_said "spoilt 4"
+grep -q 'warning: n2:s/set was found damaged on the disk of n1 just when it became ready: "fmove datasets check set" there mends it' err || bad "spoilt 4: no warning: $(cat err)"
+
+# If what was listed is not to be read again, what came is not called damaged, and stays.
+echo draft >"$source/round"
+restart 1 stage.lay_end:1
+fails 'the draft of the manifest of n2:s/set is damaged on the disk of n1: run it again'
+[ -n "$(find "$dir/c/n1/cache/partial" -path '*/large')" ] || bad "the draft: nothing stays: $(find "$dir/c/n1/cache/partial")"
+timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "the draft, again: $(cat err)"
+what_is_said "the draft, again"
 
 # A node that has it finds a part of it bad when another one asks for that: all have right bytes, and who asked hears what to do.
 echo upload >"$source/round"
@@ -99,6 +115,15 @@ what_is_said upload_files
 grep -q 'stage.upload_files fails' "$dir/c/n2/log" || bad "upload_files: nothing was read from the disk of n2"
 grep damaged err && bad "upload_files: it is called damaged"
 [ "$(grep -c 'is damaged on the disk' "$dir/c/n2/log")" = 1 ] || bad "upload_files: n2's log calls it damaged"
+
+# Nor does it if the part has come again, with other bytes, since it was asked for.
+restart 2 stage.upload_old:1
+await fmove unstage set || bad "n1 keeps it: $(fmove unstage set 2>&1)"
+timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "upload_old: $(cat err)"
+what_is_said upload_old
+grep -q 'stage.upload_old fails' "$dir/c/n2/log" || bad "upload_old: nothing was read from the disk of n2"
+grep damaged err && bad "upload_old: it is called damaged"
+[ "$(grep -c 'is damaged on the disk' "$dir/c/n2/log")" = 1 ] || bad "upload_old: n2's log calls it damaged"
 
 # A node that is invited asks the source again, where its session to it was replaced just then.
 echo invited >"$source/round"
