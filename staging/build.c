@@ -54,13 +54,21 @@ struct build {
 	bool is_listed;			/* there is one */
 };
 
+/* What reading the directory, or what is in it, ended with. */
+static int note_read(const struct build *b, int ret)
+{
+	if (ret == -EIO && b->opts->is_unreadable)
+		atomic_store(b->opts->is_unreadable, true);
+	return ret;
+}
+
 /* ---- the chunks of a file ---- */
 
 static int read_chunk(struct build *b, struct fm_reading *r, uint64_t n, uint8_t *buf,
 		      struct fm_stage_chunk *c, bool *is_whole)
 {
 	uint32_t len = fm_stage_chunk_len((uint64_t)r->st.st_size, n);
-	int ret = fm_stage_chunk_read(r, n, buf, c);
+	int ret = note_read(b, fm_stage_chunk_read(r, n, buf, c));
 
 	if (ret < 0)
 		return ret;
@@ -85,7 +93,7 @@ static int add_chunks(struct build *b, struct fm_reading *r, struct fm_err *err)
 	uint64_t size = (uint64_t)r->st.st_size;
 	struct fm_stage_chunk c;
 	bool is_whole = true;
-	int ret = fm_reading_expect(r);
+	int ret = note_read(b, fm_reading_expect(r));
 
 	for (uint64_t n = 0; ret == 0 && n < fm_stage_chunks(size); n++) {
 		if (b->opts->is_stopped && atomic_load(b->opts->is_stopped))
@@ -95,7 +103,7 @@ static int add_chunks(struct build *b, struct fm_reading *r, struct fm_err *err)
 			ret = fm_stage_writer_chunk(b->w, &c);
 	}
 	if (ret == 0)
-		ret = fm_reading_check(r);
+		ret = note_read(b, fm_reading_check(r));
 	return ret == 0 && !is_whole ? -EILSEQ : ret;
 }
 
@@ -126,12 +134,12 @@ static int fail(int code, const char *path, struct fm_err *err)
 static int read_small(struct build *b, struct small *f, uint8_t *buf)
 {
 	bool is_whole = true;
-	int ret = fm_reading_expect(f->r);
+	int ret = note_read(b, fm_reading_expect(f->r));
 
 	if (ret == 0 && f->e.size > 0)
 		ret = read_chunk(b, f->r, 0, buf, &f->chunk, &is_whole);
 	if (ret == 0)
-		ret = fm_reading_check(f->r);
+		ret = note_read(b, fm_reading_check(f->r));
 	return ret == 0 && !is_whole ? -EILSEQ : ret;
 }
 
@@ -207,7 +215,7 @@ static int add_file(struct build *b, const struct fm_stage_met *m, struct fm_sta
 		    struct fm_err *err)
 {
 	struct fm_reading *r;
-	int ret = fm_stage_chunk_open(m->dir, m->name, &r);
+	int ret = note_read(b, fm_stage_chunk_open(m->dir, m->name, &r));
 
 	if (ret < 0)
 		return ret;
@@ -276,7 +284,7 @@ static int add_link(struct build *b, const struct fm_stage_met *m, struct fm_sta
 			: fm_call(readlinkat(m->dir, m->name, b->target, sizeof(b->target)));
 
 	if (n < 0)
-		return n == -EINVAL ? -ESTALE : n;
+		return n == -EINVAL ? -ESTALE : note_read(b, n);
 	if (n == 0 || n > FM_TREE_PATH_MAX)
 		return -ESTALE;
 	e->type = FM_STAGE_LINK;
@@ -321,11 +329,11 @@ static int add_tree(struct build *b, struct fm_err *err)
 {
 	struct fm_stage_walk *walk;
 	struct fm_stage_met m;
-	int ret = fm_stage_walk_new(b->opts->root, FM_STAGE_NAMES_MAX, &walk);
+	int ret = note_read(b, fm_stage_walk_new(b->opts->root, FM_STAGE_NAMES_MAX, &walk));
 
 	if (ret < 0)
 		return fm_err_sys(err, ret, "read a directory");
-	while ((ret = fm_stage_walk_next(walk, &m, err)) > 0) {
+	while ((ret = note_read(b, fm_stage_walk_next(walk, &m, err))) > 0) {
 		if (b->opts->is_stopped && atomic_load(b->opts->is_stopped))
 			ret = fm_err_set(err, -ECANCELED, "stopped");
 		if (ret > 0)
@@ -344,6 +352,7 @@ static int add_one_file(struct build *b, struct fm_err *err)
 				  .path_len = strlen(file) };
 	int ret = FM_FAULT("stage.fstatat") ? -EIO : fm_call_fstatat(m.dir, file, &m.st);
 
+	ret = note_read(b, ret);
 	if (ret == 0 && !S_ISREG(m.st.st_mode))
 		ret = -ESTALE;
 	m.st.st_nlink = 1;	/* further names of it are no part of the dataset */

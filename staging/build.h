@@ -28,6 +28,11 @@ struct fm_stage_build_opts {
 	const int *draft;
 	const atomic_bool *is_stopped;	/* looked at for each chunk: -ECANCELED; NULL: never */
 	_Atomic uint64_t *bytes_done;	/* grows as files are read; NULL: nobody looks */
+	/*
+	 * Set if what failed with -EIO was to read what is in the directory, and not the draft or
+	 * the manifest; NULL: nobody looks.
+	 */
+	atomic_bool *is_unreadable;
 };
 
 /*

@@ -322,10 +322,12 @@ static int remove_laid(struct fm_stage_run *r)
 
 static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *version)
 {
+	atomic_bool is_unreadable = false;
 	const struct fm_stage_build_opts opts = { .root = data, .file = file_of(r),
 						  .is_stopped = &r->is_stopped,
 						  .bytes_done = &r->done,
-						  .draft = r->draft >= 0 ? &r->draft : NULL };
+						  .draft = r->draft >= 0 ? &r->draft : NULL,
+						  .is_unreadable = &is_unreadable };
 	int dir = fm_cache_fetch_dir(r->fetch), ret;
 	int filled = r->is_shared ? fm_together_manifest(r->together) : -1;
 	struct fm_stage_totals came;
@@ -337,7 +339,7 @@ static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *
 		ret = copy_manifest(r, filled, fd, version, &came);
 	else
 		ret = fm_stage_build(&opts, fd, version->bytes, &came, &r->err);
-	if (filled < 0 && (ret == -EILSEQ || (ret == -EIO && r->is_there)))
+	if (filled < 0 && (ret == -EILSEQ || (is_unreadable && r->is_there)))
 		ret = refuse_damaged(r, ret);
 	if (ret == 0 && r->is_there)
 		ret = compare_with_came(r, fd, came.extents);

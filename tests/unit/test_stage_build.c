@@ -419,6 +419,46 @@ static void test_damaged(void)
 	end();
 }
 
+/* Whoever throws away what cannot be read does not for what is not in the directory. */
+static void test_unreadable(void)
+{
+	static const struct {
+		const char *point;
+		bool is_data;
+	} of[] = {
+		{ "stage.read_data", true }, { "reading.fstat", true }, { "stage.readdir", true },
+		{ "stage.readlink", true }, { "stage.fstatat", true },
+		{ "stage.stat", false }, { "stage.read", false }, { "stage.write", false },
+	};
+	int draft = memfd_create("draft", MFD_CLOEXEC);
+	atomic_bool is_unreadable = false;
+	struct fm_stage_build_opts opts = { .draft = &draft, .is_unreadable = &is_unreadable };
+	uint8_t version[FM_SHA256_LEN];
+	struct fm_stage_totals t;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin();
+	make_tree();
+	CU_ASSERT_EQUAL(build(NULL, draft, &t), 0);
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		int fd = memfd_create("manifest", MFD_CLOEXEC);
+
+		opts.root = root;
+		is_unreadable = false;
+		fm_fault_arm(of[i].point, 1);
+		CU_ASSERT_TRUE(fm_stage_build(&opts, fd, version, &t, &err) < 0);
+		CU_ASSERT_TRUE(fm_fault_fired());
+		fm_fault_arm(NULL, 0);
+		if (is_unreadable != of[i].is_data)
+			printf("%s: %s\n", of[i].point, err.text);
+		CU_ASSERT_EQUAL(is_unreadable, of[i].is_data);
+		close(fd);
+	}
+	close(draft);
+	end();
+}
+
 /* Somebody does this when that point is reached, once. */
 static const char *hooked;
 static unsigned hooked_after;	/* so many times nothing is done */
@@ -575,6 +615,7 @@ static const struct fm_test tests[] = {
 	{ "small files are read at once", test_at_once },
 	{ "small files need neither threads nor memory", test_one_after_the_other },
 	{ "what is not what came is told", test_damaged },
+	{ "what cannot be read is told from what is beside it", test_unreadable },
 	{ "what changes while it is read is told", test_changed },
 	{ "it stops when it is told to", test_stopped },
 	{ "every call may fail", test_nth_failure },
