@@ -388,6 +388,7 @@ static void free_all(struct fm_cache *c)
 	pthread_mutex_destroy(&c->room);
 	free(c->directory);
 	free(c->real);
+	free(c->place);
 	fm_budget_free(c);
 }
 

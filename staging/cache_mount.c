@@ -4,7 +4,7 @@
  *
  * A file system that is mounted there, or above it, after the start hides it, as with nofail at
  * boot: what is staged then lies beneath the mount point, and the paths that are told lead into
- * another file system. The kernel's table of mounts says so; the file systems are not asked, since
+ * another file system. One that shows the same directory there hides nothing. The kernel's table of mounts says so; the file systems are not asked, since
  * one that was just mounted may never answer.
  */
 #include <errno.h>
@@ -18,10 +18,12 @@
 #include "mover/base/mount_of.h"
 #include "staging/cache_priv.h"
 
+#define PLACE_MAX (2 * PATH_MAX)	/* what is mounted may lie as deep as where it is */
+
 /* Its path as the kernel has it: no part of that is a link. */
 void fm_cache_mount_note(struct fm_cache *c)
 {
-	char name[32], path[PATH_MAX];
+	char name[32], path[PLACE_MAX];
 	ssize_t len;
 
 	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", c->root);
@@ -30,14 +32,15 @@ void fm_cache_mount_note(struct fm_cache *c)
 		return;
 	path[len] = '\0';
 	c->real = strdup(path);
-	c->mount = c->real ? fm_mount_of(c->real) : 0;
+	if (c->real && fm_mount_place(c->real, path, sizeof(path)))
+		c->place = strdup(path);
 }
 
 int fm_cache_mount_check(const struct fm_cache *c, struct fm_err *err)
 {
-	unsigned now = c->mount ? fm_mount_of(c->real) : 0;
+	char now[PLACE_MAX];
 
-	if (now == 0 || now == c->mount)
+	if (!c->place || !fm_mount_place(c->real, now, sizeof(now)) || strcmp(now, c->place) == 0)
 		return 0;
 	return fm_err_set(err, -ENODEV,
 			  "cache %.200s: since fmoved was started a file system was mounted there "

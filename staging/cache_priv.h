@@ -80,7 +80,7 @@ struct fm_cache {
 	int locked; /* the file that is, as long as we are there; under `places` */
 	dev_t device; /* of its file system */
 	char *real; /* where it is; NULL: not known */
-	unsigned mount; /* that this leads to, at the start; 0: not known */
+	char *place; /* that this leads to, at the start (mount_of.h); NULL: not known */
 	atomic_bool is_hidden; /* something else is there, and that was said */
 	int dirs[FM_CACHE_PLACES];
 	uint8_t boot[FM_HOLD_BOOT_LEN];

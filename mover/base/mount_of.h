@@ -3,6 +3,7 @@
 #ifndef FM_BASE_MOUNT_OF_H
 #define FM_BASE_MOUNT_OF_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /*
@@ -17,7 +18,15 @@ unsigned fm_mount_of(const char *path);
  */
 size_t fm_mount_len(const char *path);
 
-/* Both with another such file. */
+/*
+ * Which directory an absolute path leads to, in words that only this boot knows: that of which file
+ * system. It is the same however that is mounted, once more over itself, too (mount --bind), as long
+ * as somebody has the file system open. False: none is found, or there is too little room.
+ */
+bool fm_mount_place(const char *path, char *out, size_t size);
+
+/* These with another such file. */
+bool fm_mount_place_in(FILE *mounts, const char *path, char *out, size_t size);
 unsigned fm_mount_in(FILE *mounts, const char *path, size_t *out_len);
 
 #endif

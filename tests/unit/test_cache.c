@@ -398,6 +398,53 @@ static void test_foreign_writer(void)
 	rmdir(s.dir);
 }
 
+/* The same directory, mounted once more over itself, is it. */
+static void test_mounted_again(void)
+{
+	struct scene s;
+	uint64_t id;
+
+	scene_new(&s, "/dev/shm");
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	if (mount(s.dir, s.dir, NULL, MS_BIND, NULL) < 0) {
+		printf("SKIP: only root can mount\n");
+		scene_end(&s);
+		return;
+	}
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, id, &s.err), 0);
+	CU_ASSERT_EQUAL(umount(s.dir), 0);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, id, &s.err), 0);
+	scene_end(&s);
+}
+
+/* Its directory is a mount of its own, and a file system is mounted above that. */
+static void test_mounted_above(void)
+{
+	char above[] = "/dev/shm/fm-above-XXXXXX";
+	struct scene s;
+	uint64_t id;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(above));
+	scene_new(&s, above);
+	if (mount("none", s.dir, "tmpfs", 0, "size=8m,mode=0711") < 0) {
+		printf("SKIP: only root can mount\n");
+		(void)rmdir(s.dir);
+		(void)rmdir(above);
+		return;
+	}
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	CU_ASSERT_EQUAL(mount("none", above, "tmpfs", 0, "size=1m,mode=0711"), 0);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, id, &s.err), -ENODEV);
+	CU_ASSERT_EQUAL(umount(above), 0);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, id, &s.err), 0);
+	fm_cache_close(s.c);
+	CU_ASSERT_EQUAL(umount(s.dir), 0);
+	(void)rmdir(s.dir);
+	(void)rmdir(above);
+}
+
 /*
  * Goal: who asks while a file system hides the directory that was opened is told so, and has no
  * path that leads into it. It is as before when that has gone.
@@ -2450,6 +2497,8 @@ static const struct fm_test tests[] = {
 	{"places: each leaves some, and one that may go goes for one more", test_places},
 	{"what others write is taken into account", test_foreign_writer},
 	{"what is mounted over it keeps everybody from it, and is said", test_mounted_over},
+	{"its own directory mounted over it is it", test_mounted_again},
+	{"what is mounted above its mount is noticed, too", test_mounted_above},
 	{"a full disk keeps nobody from what is there, or from unpinning", test_full_disk},
 	{"what a fetch has written is promised no more, and what is missing is", test_promise},
 	{"of many files, as their fetch says", test_promise_of_many_files},

@@ -14,6 +14,15 @@ static const char mounts[] = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1
 			     "33 30 0:42 / /srv/data ro - fuse x rw\n"
 			     "34 33 0:43 / /srv/data/in ro - fuse x rw\n";
 
+/* The cache is a mount of its own; then something was mounted above it, and it once more there. */
+static const char above[] = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+			    "40 22 8:2 / /data/cache rw - ext4 /dev/sdb rw\n"
+			    "41 22 8:3 /in\\040it /data rw - ext4 /dev/sdc rw\n";
+static const char again[] = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+			    "40 22 8:1 /data/cache /data/cache rw - ext4 /dev/sda1 rw\n"
+			    "41 40 8:1 /data/cache /data/cache rw - ext4 /dev/sda1 rw\n"
+			    "42 22 8:1 / / rw - ext4 /dev/sda1 rw\n";
+
 static size_t len;	/* of the mount point that was found last */
 
 static unsigned at(const char *text, const char *path)
@@ -43,6 +52,41 @@ static void test_found(void)
 	CU_ASSERT_EQUAL(fm_mount_len("/proc/self"), strlen("/proc"));
 }
 
+static void test_above(void)
+{
+	CU_ASSERT_EQUAL(at(above, "/data/cache"), 41);
+	CU_ASSERT_EQUAL(len, strlen("/data"));
+	CU_ASSERT_EQUAL(at(again, "/data/cache"), 41);
+	CU_ASSERT_EQUAL(at(again, "/data/other"), 22);	/* not what is on the root itself */
+	/* behind chroot(2), whose own mount is not in the table */
+	CU_ASSERT_EQUAL(at("40 22 8:2 / /data/cache rw - x x x\n", "/data/cache/x"), 40);
+	/* one that is its own parent ends it, too */
+	CU_ASSERT_EQUAL(at("1 1 0:2 / / rw - rootfs rootfs rw\n", "/data"), 1);
+}
+
+static bool is_at(const char *text, const char *path, const char *place)
+{
+	FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+	char out[64];
+	bool is_same = fm_mount_place_in(f, path, out, sizeof(out)) && strcmp(out, place) == 0;
+
+	fclose(f);
+	return is_same;
+}
+
+static void test_place(void)
+{
+	char out[64];
+
+	CU_ASSERT_TRUE(is_at(mounts, "/data/cache", "8:1 /data/cache"));
+	CU_ASSERT_TRUE(is_at(again, "/data/cache", "8:1 /data/cache"));
+	CU_ASSERT_TRUE(is_at(above, "/data/cache", "8:3 /in it/cache"));
+	CU_ASSERT_FALSE(is_at(mounts, "null:", ""));
+	CU_ASSERT_TRUE(fm_mount_place("/proc/self", out, sizeof(out)));
+	CU_ASSERT_PTR_NOT_NULL(strstr(out, " /self"));
+	CU_ASSERT_FALSE(fm_mount_place("/proc/self", out, 8));
+}
+
 static void test_not_found(void)
 {
 	CU_ASSERT_EQUAL(at(mounts, "null:"), 0);
@@ -53,6 +97,8 @@ static void test_not_found(void)
 
 static const struct fm_test tests[] = {
 	{"the longest one, and the last", test_found},
+	{"what is mounted above hides it", test_above},
+	{"which directory that is", test_place},
 	{"none", test_not_found},
 };
 
