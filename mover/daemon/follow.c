@@ -262,6 +262,7 @@ static void could_not_open(struct opening *o)
 	} else if (is_to_be_told(o)) {
 		fm_log_some(&o->follow->changes, fm_loop_now(o->follow->fmoved->loop),
 			    FM_LOG_ERROR, "%s", o->err.text);
+		fm_engine_leave_store(o->follow->fmoved->engine, o->of->name);
 		if (set_silent(o->follow, o->of, o->ret, &err) < 0)
 			fm_log_error("%s", err.text);
 	}
@@ -287,8 +288,8 @@ static void say_opened(const struct opening *o)
 {
 	if (o->was.device > 0)
 		fm_log_warn("store \"%s\": %s is another directory than the one that was open%s; "
-			    "it is served from now on, and what had begun goes on in the former "
-			    "one", o->of->name, o->of->directory,
+			    "it is served from now on, and what was going to the former one is "
+			    "to be put again", o->of->name, o->of->directory,
 			    o->store->device != o->was.device ? ", on another file system" : "");
 	else if (o->of->volume[0])
 		fm_log_info("store \"%s\": volume %s is mounted%s%s%s%s", o->of->name,
@@ -320,6 +321,8 @@ static void take(struct opening *o)
 	} else {
 		say_opened(o);
 		fm_err_clear(said_of(o));
+		if (o->was.device > 0)
+			fm_engine_leave_store(f->fmoved->engine, o->of->name);
 		if (fm_engine_set_store(f->fmoved->engine, o->store, &err) < 0)
 			say_error(o, &err);
 	}

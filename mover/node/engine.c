@@ -405,6 +405,14 @@ void fm_engine_store_put(struct fm_store_ref *ref)
 	store_unref(ref);
 }
 
+void fm_engine_leave_store(struct fm_engine *e, const char *name)
+{
+	struct fm_store_ref *ref = find_store(e, name, strlen(name));
+
+	if (ref)
+		ref->is_left = true;
+}
+
 void fm_engine_remove_store(struct fm_engine *e, const char *name)
 {
 	struct fm_store_ref *ref = find_store(e, name, strlen(name));

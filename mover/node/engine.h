@@ -67,6 +67,12 @@ int fm_engine_set_store(struct fm_engine *engine, struct fm_store *store, struct
 void fm_engine_remove_store(struct fm_engine *engine, const char *name);
 
 /*
+ * The path of that store leads to another directory than the one that is open: what goes there and
+ * is not done ends with -EAGAIN instead. Before it is replaced, or removed.
+ */
+void fm_engine_leave_store(struct fm_engine *engine, const char *name);
+
+/*
  * Stores that come and go with volumes. volume_of() names the one that a store follows; NULL: it
  * follows none. is_away(): one that follows a volume, and may be shared by that ID, is not there.
  * On the control loop; ctx outlives the engine's requests.

@@ -27,6 +27,9 @@ struct fm_store_ref {
 	struct fm_list at;
 	struct fm_store *store;
 	unsigned refs;
+	/* its path leads to another directory by now: what ends in this one is not where its name
+	 * leads, and not done */
+	bool is_left;
 	uint64_t swept_ns;		/* when the last sweep of it began; 0: never */
 	unsigned room_asked;		/* questions about its room that have no answer yet ... */
 	uint64_t room_asked_ns;		/* ... since the first came, or another one was answered */

@@ -121,6 +121,11 @@ static void work_done(struct fm_work *work)
 	bool was_at_room = r->is_at_room;
 
 	r->is_working = false;
+	if (r->verb == FM_VERB_GROUP_COMMIT && r->work_ret == 0 && r->store_ref->is_left)
+		r->work_ret = fm_err_set(&r->work_err, -EAGAIN,
+					 "store %s: its path leads to another directory than the "
+					 "one that this group was in; put what is in it again",
+					 r->store_ref->store->name);
 	if (was_at_room)
 		fm_request_take_room(r);
 	if (r->is_over) {	/* given up meanwhile */

@@ -63,9 +63,34 @@ logged "$moved;"
 ok fmove put f n1:t/g
 same f "$node/t/g"
 [ ! -e "$node/former/g" ] || bad "it went to the former directory"
+
+# begun NAME: a put to it begins, and goes on until left_over.
+mkfifo more
+is_begun() {
+	fmove status --json | grep -q "\"path\":\"$1\""
+}
+begun() {
+	exec {end}<>more
+	fmove put - "n1:t/$1" <more >left.out 2>&1 {end}>&- &
+	left=$!
+	await is_begun "$1" || bad "t/$1 does not begin: $(cat left.out)"
+	echo data >&$end
+}
+
+# What was going to a directory when the path left it is not done.
+left_over() {
+	exec {end}>&-
+	local code=0
+	wait $left || code=$?
+	[ $code -eq 1 ] || bad "what went to the former directory ended with $code: $(cat left.out)"
+	grep -q 'its path leads to another directory' left.out || bad "it is not told why: $(cat left.out)"
+}
+
+begun late
 lines=$(wc -l <"$node/log")
 mv "$node/t" "$node/former2" && mkdir "$node/t"
 logged "$moved;"
+left_over
 ok fmove put f n1:t/h
 same f "$node/t/h"
 

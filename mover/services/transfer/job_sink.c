@@ -525,6 +525,24 @@ void fm_job_sink_tick(struct fm_job *j, uint64_t now_ns)
 
 /* ---- the end ---- */
 
+/*
+ * Whether the path of its store leads elsewhere by now. Then it ends: what is published, or was
+ * just now, lies where nobody looks for it, as beneath a file system that was mounted late. What
+ * came is of no use to the next try, which goes to where the path leads then.
+ */
+static bool ends_left(struct fm_job *j)
+{
+	char text[FM_ERR_TEXT_MAX];
+
+	if (!j->store_ref || !j->store_ref->is_left)
+		return false;
+	(void)snprintf(text, sizeof(text),
+		       "store %s: its path leads to another directory than the one that this went "
+		       "to; put it again", j->store);
+	fm_job_end_kept(j, false, -EAGAIN, text);
+	return true;
+}
+
 static void publish_run(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
@@ -635,6 +653,8 @@ static void publish_last_done(struct fm_work *work)
 
 void fm_job_sink_told(struct fm_job *j)
 {
+	if (ends_left(j))
+		return;
 	send_done(j, 0);
 	j->is_far_end_told = true;
 	fm_job_end(j, 0, "done");
@@ -651,6 +671,8 @@ static bool is_last_use(const struct fm_job *j)
 
 static void publish(struct fm_job *j)
 {
+	if (ends_left(j))
+		return;
 	j->state = FM_JOB_PUBLISHING;
 	if (!is_last_use(j)) {
 		fm_job_work(j, publish_run, publish_done);
@@ -674,7 +696,7 @@ static void prepare_done(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
 
-	if (!fm_job_goes_on(j))
+	if (!fm_job_goes_on(j) || ends_left(j))
 		return;
 	j->state = FM_JOB_PREPARED;
 	send_done(j, FM_WIRE_DONE_PREPARED);
@@ -703,6 +725,8 @@ void fm_job_sink_drained(struct fm_job *j)
 		fm_job_end(j, j->x->err.code, "%s", j->x->err.text);
 		return;
 	}
+	if (ends_left(j))
+		return;
 	if (!(j->sink.finish.flags & FM_WIRE_FINISH_HOLD) || j->tree.is_dry) {
 		publish(j);
 	} else if (j->file->ops->prepare) {
