@@ -473,9 +473,11 @@ void fm_sink_settle(struct fm_sink *s);
 
 /*
  * The new version has the name; the replaced one that of `name` in `dir`. What appeared in that one
- * since it was looked through is taken over. 1: something was. Negative: not all could be.
+ * since it was looked through is taken over. An error: not all could be. *has_changed: something
+ * was, also then.
  */
-int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_err *err);
+int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, bool *has_changed,
+		       struct fm_err *err);
 
 /*
  * A try died after it had the final name, and what it replaced is beside that under `name`: whether
@@ -488,7 +490,7 @@ bool fm_sink_is_taken_over(struct fm_sink *s, const char *name,
 /* ---- sink_carry.c ---- */
 
 /* The directories that were taken over get what the old ones have: when nothing is made in them any
- * more. */
+ * more. Once the tree has its final name, those behind one that fails do, too. */
 int fm_sink_finish_carried(struct fm_sink_call *call);
 
 /* ---- sink_manifest.c ---- */

@@ -503,14 +503,21 @@ static int finish_one(void *ctx, const struct fm_pack_entry *e)
 		return ret;
 	old_dir = find_noted(w, e, &p);
 	if (p.dir < 0)
-		return fm_merge_fail(w, p.dir, "look for", &p);
-	return old_dir < 0 ? 0 : finish_dir(w, &p, old_dir, (uint64_t)e->mtime_ns);
+		ret = fm_merge_fail(w, p.dir, "look for", &p);
+	else if (old_dir >= 0)
+		ret = finish_dir(w, &p, old_dir, (uint64_t)e->mtime_ns);
+	if (ret == 0 || !w->is_late)
+		return ret;
+	/* Its users may have replaced this one. The others are finished all the same. */
+	if (w->left.code == 0)
+		w->left = *w->call->err;
+	return 0;
 }
 
 int fm_sink_finish_carried(struct fm_sink_call *call)
 {
 	struct fm_sink *s = call->s;
-	struct fm_merge w = { .call = call };
+	struct fm_merge w = { .call = call, .is_late = s->has_final_name };
 	int ret;
 
 	if (!s->has_carried)
@@ -519,6 +526,10 @@ int fm_sink_finish_carried(struct fm_sink_call *call)
 	ret = fm_deferred_each(&s->carried, finish_one, &w);
 	if (ret < 0 && call->err->code == 0)
 		(void)fm_sink_fail(s, ret, "read what was kept for the end of", NULL, 0, call->err);
+	if (ret == 0 && w.left.code < 0) {
+		*call->err = w.left;
+		ret = w.left.code;
+	}
 	return ret;
 }
 
@@ -553,8 +564,8 @@ static int leave_both(struct fm_merge *w, const struct fm_merge_at *p)
 {
 	struct fm_path_shown shown;
 
-	if (w->both.code == 0)
-		(void)fm_err_set(&w->both, -ESTALE,
+	if (w->left.code == 0)
+		(void)fm_err_set(&w->left, -ESTALE,
 				 "\"%s\" was saved there, and written to in the new one",
 				 fm_path_show(p->path, &shown));
 	return 0;
@@ -675,8 +686,6 @@ int fm_merge_take_saved(struct fm_merge *w)
 	if (ret < 0 && w->call->err->code == 0)
 		(void)fm_sink_fail(s, ret, "read what was kept for the end of", NULL, 0,
 				   w->call->err);
-	if (ret == 0 && w->both.code < 0)
-		ret = fm_err_set(w->call->err, w->both.code, "%s", w->both.text);
 	if (s->has_unnoted)
 		fm_sink_warn(s, "not all that was kept could be looked at again: what was saved "
 			"meanwhile may not be there");

@@ -351,12 +351,29 @@ static uint64_t placed_ns(const struct fm_sink *s, int old)
 	return fm_tsys_ctime(&was) < fm_tsys_ctime(&is) ? fm_tsys_ctime(&was) : fm_tsys_ctime(&is);
 }
 
-int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_err *err)
+/*
+ * Whoever uses the tree finds in it what was taken over, which is not to stay without its mode
+ * because something else could not be. The first error is told.
+ */
+static int finish_late(struct fm_merge *w, int ret)
+{
+	struct fm_err first = ret < 0 ? *w->call->err : w->left;
+
+	ret = w->carried > 0 ? fm_sink_finish_carried(w->call) : 0;
+	if (first.code == 0)
+		return ret;
+	*w->call->err = first;
+	return first.code;
+}
+
+int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, bool *has_changed,
+		       struct fm_err *err)
 {
 	struct fm_sink_call call;
 	struct fm_merge w = { .call = &call, .is_late = true };
 	int ret;
 
+	*has_changed = false;
 	if (!fm_sink_keeps_old(s))
 		return 0;
 	w.old = fm_tsys_open(dir, name, O_RDONLY | O_DIRECTORY, 0);
@@ -368,13 +385,13 @@ int fm_sink_merge_late(struct fm_sink *s, int dir, const char *name, struct fm_e
 	ret = walk(&w, visit_old);
 	if (ret == 0)
 		ret = fm_merge_take_saved(&w);
-	if (ret == 0 && w.carried > 0)
-		ret = fm_sink_finish_carried(&call);
+	ret = finish_late(&w, ret);
 	call.count.kept += w.carried;
 	call.count.removed = 0;
 	fm_sink_end(&call);
 	close(w.old);
-	return ret < 0 ? ret : w.carried > 0 || w.has_saved;
+	*has_changed = w.carried > 0 || w.has_saved;
+	return ret;
 }
 
 /* --------------------------------------------------------------------------- of a try that died */

@@ -27,7 +27,7 @@ struct fm_merge {
 	bool has_mount;		/* something is mounted in it: that is neither kept nor removed */
 	bool has_saved;		/* a file that was taken over was saved again meanwhile */
 	uint64_t placed_ns;	/* late: the new version has its name since then, at least */
-	struct fm_err both;	/* of the first file that was saved in both versions; 0: none */
+	struct fm_err left;	/* of the first name that was left while others went on; 0: none */
 	uint64_t met;		/* names, of a walk that only counts */
 	bool is_durable;	/* that walk syncs what is mounted in it */
 	dev_t synced;		/* the last of that */
@@ -88,7 +88,7 @@ int fm_merge_check_owner(struct fm_merge *w, const struct fm_merge_at *p);
 /*
  * After the exchange. A file that was taken over may have been saved again in the old version
  * meanwhile: the new version gets it as it is now. One that was written to in the new version, too,
- * stays as it is there: -ESTALE.
+ * stays as it is there: w->left says so, and it is no error.
  */
 int fm_merge_take_saved(struct fm_merge *w);
 

@@ -415,11 +415,12 @@ static void remove_staging(struct fm_sink *s)
 static void merge_late(struct place *p, bool is_durable)
 {
 	struct fm_sink *s = p->s;
-	int ret = fm_sink_merge_late(s, replaced_dir(p), p->old_name, &p->late);
+	bool has_changed;
+	int ret = fm_sink_merge_late(s, replaced_dir(p), p->old_name, &has_changed, &p->late);
 
-	if (ret > 0 && is_durable)
-		ret = fm_sink_sync(s, &p->late);
 	p->is_kept = ret < 0;
+	if (has_changed && is_durable && fm_sink_sync(s, &p->late) < 0)
+		p->is_kept = true;
 }
 
 /*

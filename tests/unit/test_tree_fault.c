@@ -581,6 +581,25 @@ static void make_late(void)
 	write_file("tree/kept/late/x", 7, 50, 0600, A_TIME + 7);
 }
 
+#define LATE_DIR_TIME (A_TIME + 9)
+
+static void make_late_dir(void)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+					  {.tv_sec = LATE_DIR_TIME / 1000000000,
+					   .tv_nsec = LATE_DIR_TIME % 1000000000}};
+
+	CU_ASSERT_EQUAL(mkdir(at("tree/kept/late"), 0700), 0);
+	CU_ASSERT_EQUAL(chmod(at("tree/kept/late"), 0751), 0);
+	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, at("tree/kept/late"), times, 0), 0);
+}
+
+/* It was taken over, and is finished. */
+static bool has_late_dir(void)
+{
+	return has_stat("tree/kept/late", 0751, LATE_DIR_TIME);
+}
+
 static bool has_late(const char *root)
 {
 	char late[300], x[300];
@@ -839,13 +858,14 @@ static void run_saved(enum saved how)
 		fm_fault_arm("tree.unnoted", 1);
 	OK(t->ops->prepare(t, true, &err));
 	save();
+	make_late_dir();
 	used = used_bytes;
 	if (how == SAVED_CANNOT_COME)
 		fm_fault_arm("tree.link", 1);
 	OK(t->ops->publish(t, true, &err));
 	CU_ASSERT_EQUAL(fm_fault_fired(), how != SAVED_COMES);
 	fm_fault_arm(NULL, 0);
-	CU_ASSERT_TRUE(has_content("tree/new", 8, 60));
+	CU_ASSERT_TRUE(has_content("tree/new", 8, 60) && has_late_dir());
 	CU_ASSERT_EQUAL(t->note != NULL, how != SAVED_COMES);
 	if (how == SAVED_COMES) {
 		CU_ASSERT_TRUE(has_saved("tree") && has_content("tree/d/kept", 5, 30) &&
@@ -878,6 +898,7 @@ struct later {
 	const char *point;		/* it is before the first of these behind the exchange */
 	enum late how;
 	bool is_placed, is_done;
+	unsigned syncs;			/* of the file system, behind it */
 };
 
 static void write_later(void *ctx, const char *point)
@@ -886,6 +907,7 @@ static void write_later(void *ctx, const char *point)
 	int fd;
 
 	l->is_placed |= strcmp(point, "tree.fsync") == 0;	/* of the directory around it */
+	l->syncs += l->is_placed && strcmp(point, "tree.syncfs") == 0;
 	if (l->is_done || !l->is_placed || strcmp(point, l->point) != 0)
 		return;
 	l->is_done = true;
@@ -925,10 +947,13 @@ static void run_saved_in_both(enum late how)
 	OK(apply());
 	OK(t->ops->prepare(t, true, &err));
 	save();
+	make_late_dir();
 	fm_fault_watch(write_later, &l);
 	OK(t->ops->publish(t, true, &err));
 	fm_fault_watch(NULL, NULL);
 	CU_ASSERT_TRUE(l.is_done);
+	/* all else is finished, and on the disk */
+	CU_ASSERT_TRUE(has_late_dir() && l.syncs == 1);
 	if (how == LATE_SAVED) {
 		CU_ASSERT_TRUE(has_content("tree/kept/deep/x", 12, 90) && !t->note);
 	} else {
@@ -949,6 +974,49 @@ static void test_saved_in_both(void)
 		run_saved_in_both((enum late)how);
 		scene_end();
 	}
+}
+
+struct replaced {
+	bool is_placed, is_done;
+};
+
+static void replace_dir(void *ctx, const char *point)
+{
+	struct replaced *r = ctx;
+
+	r->is_placed |= strcmp(point, "tree.fsync") == 0;
+	if (r->is_done || !r->is_placed || strcmp(point, "tree.chmod") != 0)
+		return;
+	r->is_done = true;	/* "kept" gets its mode */
+	CU_ASSERT_EQUAL(rename(at("tree/kept/deep"), at("tree/kept/mine")), 0);
+	CU_ASSERT_EQUAL(mkdir(at("tree/kept/deep"), 0711), 0);
+	CU_ASSERT_EQUAL(chmod(at("tree/kept/deep"), 0711), 0);
+}
+
+/* Goal: a directory that somebody replaced is left to him, and those behind it are finished. */
+static void test_late_dir_is_replaced(void)
+{
+	struct replaced r = { .is_placed = false };
+	struct fm_tree_sink_opts opts = options();
+	struct stat st;
+
+	scene_begin(IN_MEMORY);
+	make_old();
+	opts.is_update = true;
+	MUST(sink_new(opts));
+	pack_begin(0);
+	add_file("new", 8, 60);
+	OK(apply());
+	OK(t->ops->prepare(t, true, &err));
+	make_late_dir();
+	fm_fault_watch(replace_dir, &r);
+	OK(t->ops->publish(t, true, &err));
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_TRUE(r.is_done && has_late_dir());
+	CU_ASSERT_TRUE(stat(at("tree/kept/deep"), &st) == 0 && (st.st_mode & 07777) == 0711);
+	CU_ASSERT_TRUE(t->note && strstr(t->note, ours(FM_STAGING_KEPT)));
+	t->ops->close(t);
+	scene_end();
 }
 
 /* ---- the process dies between the exchange and the removal ---- */
@@ -1290,6 +1358,8 @@ static const struct fm_test tests[] = {
 	{"a copy that fails leaves the file as it was", test_copying_fails},
 	{"what is saved while a version gets its name is there, not what was before", test_saved},
 	{"nor instead of what was written to the new version", test_saved_in_both},
+	{"a directory that somebody replaced leaves none behind it unfinished",
+	 test_late_dir_is_replaced},
 	{"the version that was replaced is not taken for a partial tree", test_replaced_and_died},
 	{"what has no room to be kept goes, and that is said", test_replaced_on_full_disk},
 	{"who dies while a version is replaced leaves nothing that stays", test_died_anywhere},
