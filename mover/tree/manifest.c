@@ -123,7 +123,7 @@ static int flush(struct fm_manifest *m)
 
 	if (len == 0)
 		return 0;
-	if (m->bytes + BLOCK_HEAD + len > FM_MANIFEST_BYTES_MAX)
+	if (m->bytes + BLOCK_HEAD + len > FM_MANIFEST_BYTES_MAX || FM_FAULT("manifest.full"))
 		return -EFBIG;
 	fm_put_le32(&head, (uint32_t)len);
 	fm_put_le32(&head, fm_crc32c(0, m->buf + BLOCK_HEAD, len));

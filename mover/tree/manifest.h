@@ -75,10 +75,10 @@ struct fm_manifest {
 int fm_manifest_begin(struct fm_manifest *m, int fd);
 
 /* FILE (an offer: without data), HARD or LINK; owners, modes and attributes are left out. Any
- * thread. -EFBIG: that would be more than FM_MANIFEST_BYTES_MAX. */
+ * thread. -EFBIG: that would be more than FM_MANIFEST_BYTES_MAX, or than a file may have there. */
 int fm_manifest_add(struct fm_manifest *m, const struct fm_pack_entry *e);
 
-/* All were added: the rest is written, and the head. name: the tree's. */
+/* All were added: the rest is written, and the head. name: the tree's. -EFBIG: as above. */
 int fm_manifest_end(struct fm_manifest *m, const struct fm_manifest_key *key, const char *name);
 
 void fm_manifest_close(struct fm_manifest *m);

@@ -160,6 +160,7 @@ struct fm_sink {
 
 	struct fm_manifest manifest;
 	bool has_manifest;
+	atomic_bool is_manifest_full;	/* the tree is published without it */
 	bool is_manifest_placed;	/* it has its name beside the tree's: */
 	char manifest_name[FM_MANIFEST_NAME_LEN + 1];
 };
@@ -505,7 +506,8 @@ int fm_sink_list_file(struct fm_sink_call *call, const struct fm_pack_entry *e,
 /* A hard or symbolic link that is there now. */
 int fm_sink_list(struct fm_sink_call *call, const struct fm_pack_entry *e);
 
-/* The tree is beside its final name: so is its manifest now. */
+/* The tree is beside its final name: so is its manifest now. One that would be too large is left
+ * out, which is noted. */
 int fm_sink_place_manifest(struct fm_sink *s, struct fm_err *err);
 
 /* The tree was not published. Best effort. */

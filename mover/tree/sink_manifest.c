@@ -3,7 +3,9 @@
  * sink_manifest - the manifest of the tree that is being made (manifest.h).
  *
  * Each file is listed when it is finished, wherever it came from: a pack, a transfer of its own, an
- * earlier try, the version that is replaced. An entry that comes twice is listed twice.
+ * earlier try, the version that is replaced. An entry that comes twice is listed twice. A tree of
+ * more files than a manifest may have is published without one, as where the file system cannot
+ * have one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,10 +29,23 @@ int fm_sink_begin_manifest(struct fm_sink *s)
 	return ret;
 }
 
+/* Several threads may find that out. 0, of -EFBIG. */
+static int leave_out(struct fm_sink *s, int ret)
+{
+	if (ret != -EFBIG)
+		return ret;
+	if (!atomic_exchange(&s->is_manifest_full, true))
+		(void)fm_tsys_truncate(s->manifest.fd, 0);	/* nobody needs it any more */
+	return 0;
+}
+
 int fm_sink_list(struct fm_sink_call *call, const struct fm_pack_entry *e)
 {
-	int ret = call->s->has_manifest ? fm_manifest_add(&call->s->manifest, e) : 0;
+	struct fm_sink *s = call->s;
+	int ret = 0;
 
+	if (s->has_manifest && !atomic_load_explicit(&s->is_manifest_full, memory_order_relaxed))
+		ret = leave_out(s, fm_manifest_add(&s->manifest, e));
 	return ret < 0 ? fm_sink_fail(call->s, ret, "list", e->path, e->path_len, call->err) : 0;
 }
 
@@ -43,6 +58,16 @@ int fm_sink_list_file(struct fm_sink_call *call, const struct fm_pack_entry *e, 
 	return fm_sink_list(call, &listed);
 }
 
+/* 1: its head is written. 0: it is left out. */
+static int end_manifest(struct fm_sink *s, const struct fm_manifest_key *key)
+{
+	int ret = 0;
+
+	if (!atomic_load(&s->is_manifest_full))
+		ret = leave_out(s, fm_manifest_end(&s->manifest, key, s->opts.name));
+	return ret < 0 ? ret : !atomic_load(&s->is_manifest_full);
+}
+
 int fm_sink_place_manifest(struct fm_sink *s, struct fm_err *err)
 {
 	struct fm_manifest_key key;
@@ -51,8 +76,13 @@ int fm_sink_place_manifest(struct fm_sink *s, struct fm_err *err)
 	if (!s->has_manifest)
 		return 0;
 	if (ret == 0)
-		ret = fm_manifest_end(&s->manifest, &key, s->opts.name);
+		ret = end_manifest(s, &key);
 	if (ret == 0) {
+		fm_sink_note(s, "too many files for a manifest: fmove verify will not find which "
+				"are missing");
+		return 0;
+	}
+	if (ret > 0) {
 		fm_manifest_name(&key, s->manifest_name);
 		ret = fm_tsys_rename(s->stage, MANIFEST, s->opts.parent, s->manifest_name, 0);
 	}

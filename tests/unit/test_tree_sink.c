@@ -1018,6 +1018,54 @@ static void test_too_many_names(void)
 	scene_end();
 }
 
+/* Its file is full, but for less than the next pack; so is that pack. */
+static void fill_manifest(void)
+{
+	struct fm_manifest *m = &fm_sink_of(t)->manifest;
+	struct fm_pack_entry e = {.type = FM_PACK_LINK,
+				  .path = "l",
+				  .path_len = 1,
+				  .target = "g",
+				  .target_len = 1};
+
+	while (fm_pack_room(&m->w, e.path_len, e.target_len, 0) >= 0)
+		CU_ASSERT_EQUAL_FATAL(fm_manifest_add(m, &e), 0);
+	m->bytes = FM_MANIFEST_BYTES_MAX - 1;
+}
+
+static bool is_noted(void)
+{
+	return t->note && strstr(t->note, "too many files for a manifest");
+}
+
+/* Goal: a tree of more files than a manifest may have is there, without one, and that is said. */
+static void test_too_many_for_a_manifest(void)
+{
+	for (int is_last = 0; is_last <= 1; is_last++) {
+		scene_begin(ON_DISK);
+		MUST(sink_new(options()));
+		pack_begin(0);
+		add_file("d/f", 1, 10);
+		OK(apply());
+		if (!fm_sink_of(t)->has_manifest)
+			printf("SKIP: no manifests on %s; ", ON_DISK);
+		else if (is_last)	/* found out when the last pack is written */
+			fm_sink_of(t)->manifest.bytes = FM_MANIFEST_BYTES_MAX;
+		else
+			fill_manifest();
+		pack_begin(0);
+		add_file("g", 2, 20);
+		add_link("l", "g");
+		OK(apply());
+		OK(finish());
+		CU_ASSERT_TRUE(is_noted() || !fm_sink_of(t)->has_manifest);
+		t->ops->close(t);
+		CU_ASSERT_TRUE(has_content("tree/d/f", 1, 10) && has_content("tree/g", 2, 20));
+		CU_ASSERT_EQUAL(names_in(dir, ""), 1);		/* nothing beside it */
+		scene_end();
+	}
+}
+
 #ifdef FM_FAULTS
 static void count_stats(void *ctx, const char *name)
 {
@@ -1573,6 +1621,7 @@ static const struct fm_test tests[] = {
 	{"an update that brings nothing needs no room", test_nothing_needs_no_room},
 	{"a dry run counts what the update does", test_dry_counts_as_update},
 	{"names that differ have an end", test_too_many_names},
+	{"more files than a manifest may have need none", test_too_many_for_a_manifest},
 	{"a quota is asked, and told", test_quota},
 	{"a quota counts both versions of a tree that is brought up to date",
 	 test_quota_of_an_update},
