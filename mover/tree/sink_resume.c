@@ -24,6 +24,7 @@ struct wanted {
 	bool is_whole;		/* it is finished: exactly these, and the time is the source's */
 	int64_t mtime_ns;
 	uint32_t crc;		/* of one that is whole: its contribution */
+	const struct fm_pack_entry *e;	/* what one that is whole is to be */
 };
 
 static int open_caches(struct fm_sink_call *call)
@@ -60,25 +61,57 @@ static int open_direct(int dir, const char *name)
 	return fd == -EINVAL ? fm_tsys_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) : fd;
 }
 
+static bool has_other_attrs(const struct fm_sink *s, const struct stat *st,
+			    const struct fm_pack_entry *e)
+{
+	bool has_other_mode = (st->st_mode & 07777) != e->mode;
+
+	if (!s->opts.has_owners)
+		return s->opts.is_for_group && has_other_mode;
+	return has_other_mode || st->st_uid != e->uid || st->st_gid != e->gid;
+}
+
+/*
+ * Whether its attributes can become what the entry says. Extended ones take the right to write to
+ * it, which another user's file does not give. A file of several names may be one of the version
+ * that is replaced.
+ */
+static bool is_changeable(const struct fm_sink_call *call, int fd, const struct stat *st,
+			  const struct fm_pack_entry *e)
+{
+	if (!has_other_attrs(call->s, st, e))
+		return true;
+	return st->st_nlink == 1 && (!call->s->opts.has_owners || fm_sink_has_xattrs(fd, e) > 0);
+}
+
 /* Whether it has the content that the journal says. One that cannot be read has not. */
-static int is_intact(struct fm_sink_call *call, int dir, const char *name, const struct wanted *w)
+static int is_intact(struct fm_sink_call *call, int fd, const struct wanted *w)
 {
 	uint32_t part = 0;
-	int fd, ret;
+	int ret = fd < 0 ? fd : w->size_min > 0 ? fm_reread(fd, 0, w->size_min, &part) : 0;
 
-	if (w->size_min == 0)
-		return 1;
-	fd = open_direct(dir, name);
-	ret = fd < 0 ? fd : fm_reread(fd, 0, w->size_min, &part);
-	if (fd >= 0)
-		(void)close(fd);	/* only read */
 	if (ret == -ENOMEM || ret == -EMFILE || ret == -ENFILE)
 		return ret;
-	if (ret == 0 && part == w->crc)
+	if (ret == 0 && (w->size_min == 0 || part == w->crc))
 		return 1;
+	if (ret == -EACCES || ret == -EPERM)	/* another user's: no damage */
+		return 0;
 	call->count.damaged_files++;
 	call->count.damaged_bytes += w->size_min;
 	return 0;
+}
+
+/* Whether a whole one is as wanted, and can get the attributes that are. */
+static int is_usable(struct fm_sink_call *call, int dir, const char *name, const struct stat *st,
+		     const struct wanted *w)
+{
+	int fd = open_direct(dir, name), ret = is_intact(call, fd, w);
+
+	if (ret > 0)
+		ret = is_changeable(call, fd, st, w->e);
+	if (fd >= 0)
+		(void)close(fd);	/* only read */
+	return ret;
 }
 
 /* A directory that got its mode already may forbid it. */
@@ -109,7 +142,7 @@ static int try_move(struct fm_sink_call *call, unsigned i, const struct fm_sink_
 	 * Check it before it moves: a file in data counts as intact for everybody who finds it
 	 * there.
 	 */
-	ret = w->is_whole ? is_intact(call, dir, at->name, w) : 1;
+	ret = w->is_whole ? is_usable(call, dir, at->name, &st, w) : 1;
 	if (ret <= 0)
 		return ret;
 	ret = move_here(at, dir);
@@ -169,33 +202,27 @@ static void count_resumed(struct fm_sink_call *call, const struct fm_pack_entry 
 	call->count.resumed_bytes += bytes;
 }
 
-static bool has_other_attrs(const struct fm_sink *s, const struct stat *st,
-			    const struct fm_pack_entry *e)
-{
-	bool has_other_mode = (st->st_mode & 07777) != e->mode;
-
-	if (!s->opts.has_owners)
-		return s->opts.is_for_group && has_other_mode;
-	return has_other_mode || st->st_uid != e->uid || st->st_gid != e->gid;
-}
-
 /*
  * An earlier try may have been another user's, or of the same with another group: then the file has
- * what that gave it. At the source nothing changed, or it would not be gone on with.
+ * what that gave it. At the source nothing changed, or it would not be gone on with. Extended
+ * attributes are there, or it would not be here: is_changeable().
  */
 static int give_attrs(struct fm_sink_call *call, const struct fm_sink_at *at,
 		      const struct fm_pack_entry *e)
 {
+	struct fm_pack_entry bare = *e;
 	struct stat st;
 	int fd, ret = fm_tsys_fstatat(at->dir, at->name, &st);
 
+	bare.xattrs = NULL;
+	bare.xattr_len = 0;
 	if (ret == 0 && !has_other_attrs(call->s, &st, e))
 		return 0;
 	fd = ret < 0 ? ret
 		     : fm_tsys_open(at->dir, at->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
 		return fm_sink_fail(call->s, fd, "open", at->path, at->path_len, call->err);
-	ret = fm_sink_set_attrs(call->s, fd, e, NULL, false, call->err);
+	ret = fm_sink_set_attrs(call->s, fd, &bare, NULL, false, call->err);
 	close(fd);
 	return ret;
 }
@@ -203,7 +230,8 @@ static int give_attrs(struct fm_sink_call *call, const struct fm_sink_at *at,
 int fm_sink_resume(struct fm_sink_call *call, const struct fm_sink_at *at,
 		   const struct fm_pack_entry *e)
 {
-	struct wanted w = { .size_min = e->size, .is_whole = true, .mtime_ns = e->mtime_ns };
+	struct wanted w = {
+		.size_min = e->size, .is_whole = true, .mtime_ns = e->mtime_ns, .e = e};
 	bool is_whole = false;
 	uint32_t crc;
 	int ret;

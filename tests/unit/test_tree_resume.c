@@ -3,6 +3,7 @@
  * The sink of a tree, when something is there already: an earlier try of it, the version that it
  * replaces. links: fm_tree
  */
+#include <linux/capability.h>
 #include <linux/fs.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -1125,10 +1126,131 @@ static void run_other_owner(void)
 		       belongs_to("tree/new", 3456, 4567));
 }
 
+/* What a service may that is not root: give files away, but neither read nor write what is not its
+ * own. */
+static void set_may_read_all(bool may)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2];
+	const uint32_t of_files = 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH;
+
+	CU_ASSERT_EQUAL_FATAL(syscall(SYS_capget, &head, caps), 0);
+	if (may)
+		caps[0].effective |= caps[0].permitted & of_files;
+	else
+		caps[0].effective &= ~of_files;
+	CU_ASSERT_EQUAL_FATAL(syscall(SYS_capset, &head, caps), 0);
+}
+
+#define HIS_COUNT 4
+
+static struct fm_pack_entry his(unsigned i, const char **path)
+{
+	static const char *const paths[HIS_COUNT] = { "empty", "with", "without", "two" };
+	static const uint64_t sizes[HIS_COUNT] = { 0, 100, 200, 300 };
+	const struct fm_pack_xattr x = {
+		.name = "user.a", .name_len = 6, .value = (const uint8_t *)"1", .value_len = 1};
+	static uint8_t buf[64];
+	struct fm_pack_entry e = a_file(i, sizes[i]);
+
+	*path = paths[i];
+	e.mode = i == 0 ? 0200 : 0644;
+	if (i == 1 || i == 2) {
+		e.xattrs = buf;
+		e.xattr_len = fm_pack_put_xattr(buf, sizeof(buf), &x);
+	}
+	return e;
+}
+
+/* One try of the first user's, which dies. Then "without" has lost its attribute, and "two" is a
+ * file of a version that is there, too. Whether files have attributes. */
+static bool leave_his(void)
+{
+	pid_t child = fork();
+	char path[512];
+	const char *name;
+	bool has;
+	int status;
+
+	if (child == 0) {
+		int ret = sink_new(for_user());
+
+		pack_begin(0);
+		for (unsigned i = 0; i < HIS_COUNT; i++) {
+			struct fm_pack_entry e = his(i, &name);
+
+			pack_add(e, name, i);
+		}
+		ret = ret < 0 ? ret : apply();
+		ret = ret < 0 ? ret : t->ops->log(t, &err);
+		_exit(ret < 0 ? 1 : 0);
+	}
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_EQUAL(status, 0);
+	snprintf(path, sizeof(path), "%s/data/without", ours(FM_STAGING_TREE));
+	has = removexattr(at(path), "user.a") == 0;
+	snprintf(path, sizeof(path), "%s/data/two", ours(FM_STAGING_TREE));
+	CU_ASSERT_EQUAL(link(at(path), at("published")), 0);
+	return has;
+}
+
+/* Goal: what an earlier try of somebody else made, and cannot become his who goes on with it,
+ *       comes anew: a file that may not be read, attributes that may not be set, a file that the
+ *       other has elsewhere. */
+static void run_other_owner_without_rights(void)
+{
+	struct fm_tree_sink_opts opts = for_user();
+	bool has_attributes = leave_his();
+	const char *name;
+
+	opts.uid = 3456;
+	opts.gid = 4567;
+	set_may_read_all(false);
+	MUST(sink_new(opts));
+	pack_begin(FM_PACK_OFFER);
+	for (unsigned i = 0; i < HIS_COUNT; i++) {
+		struct fm_pack_entry e = his(i, &name);
+
+		e.data_len = 0;
+		pack_add(e, name, i);
+	}
+	OK(apply());
+	CU_ASSERT_TRUE(is_needed(0) && is_needed(2) && is_needed(3));
+	CU_ASSERT_EQUAL(is_needed(1), !has_attributes);
+	CU_ASSERT_EQUAL(counts().damaged_files, 0);
+	pack_begin(0);
+	for (unsigned i = 0; i < HIS_COUNT; i++) {
+		struct fm_pack_entry e = his(i, &name);
+
+		if (i != 1 || !has_attributes)
+			pack_add(e, name, i);
+	}
+	OK(apply());
+	OK(finish());
+	set_may_read_all(true);
+	CU_ASSERT_EQUAL(t->note == NULL, has_attributes);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_stat("tree/empty", 0200, A_TIME) &&
+		       has_content("tree/with", 1, 100) && has_content("tree/without", 2, 200) &&
+		       has_content("tree/two", 3, 300));
+	CU_ASSERT_TRUE(!has_attributes || (getxattr(at("tree/with"), "user.a", NULL, 0) == 1 &&
+					   getxattr(at("tree/without"), "user.a", NULL, 0) == 1));
+	for (unsigned i = 0; i < HIS_COUNT; i++) {
+		char path[64];
+
+		(void)his(i, &name);
+		snprintf(path, sizeof(path), "tree/%s", name);
+		CU_ASSERT_TRUE(belongs_to(path, 3456, 4567));
+	}
+	CU_ASSERT_TRUE(belongs_to("published", 1234, 2345));
+}
+
 static void test_other_owner(void)
 {
-	if (is_root())
-		each_base(run_other_owner);
+	if (!is_root())
+		return;
+	each_base(run_other_owner);
+	each_base(run_other_owner_without_rights);
 }
 
 static void test_given_away(void)
