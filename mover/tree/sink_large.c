@@ -35,12 +35,20 @@ static int entry_of(const struct fm_sink *s, const struct fm_tree_large *how,
 	return 0;
 }
 
-static int open_existing(const struct fm_sink_at *at, int flags)
+/* It had its final mode already, and perhaps its owner: it gets both again at the end. It has no
+ * other name. */
+static int take_back(const struct fm_sink *s, const struct fm_sink_at *at)
+{
+	int ret = s->opts.has_owners ? fm_tsys_own_link(at->dir, at->name, s->uid, (gid_t)-1) : 0;
+
+	return ret < 0 ? ret : fm_tsys_chmod_at(at->dir, at->name, 0600);
+}
+
+static int open_existing(const struct fm_sink *s, const struct fm_sink_at *at, int flags)
 {
 	int fd = fm_tsys_open(at->dir, at->name, O_RDWR | flags, 0);
 
-	/* It had its final mode already. */
-	if (fd == -EACCES && fm_tsys_chmod_at(at->dir, at->name, 0600) == 0)
+	if (fd == -EACCES && take_back(s, at) == 0)
 		fd = fm_tsys_open(at->dir, at->name, O_RDWR | flags, 0);
 	return fd;
 }
@@ -64,14 +72,14 @@ static int open_again(struct fm_sink_call *call, const struct fm_sink_at *at,
 	if (ret == 0)
 		ret = fm_sink_resume_part(call, at, e, have);
 	if (ret != 0)
-		return ret < 0 ? ret : open_existing(at, 0);
+		return ret < 0 ? ret : open_existing(call->s, at, 0);
 	ret = fm_tsys_fstatat(at->dir, at->name, &st);
 	if (ret < 0)
 		return ret;
 	/* A file with other names may be one of the version that is replaced. */
 	if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
 		return fm_sink_clash(call, at);
-	ret = open_existing(at, O_TRUNC);
+	ret = open_existing(call->s, at, O_TRUNC);
 	if (ret >= 0)
 		fm_sink_give(call->s, (uint64_t)st.st_size);
 	return ret;
@@ -86,7 +94,7 @@ static int open_large(struct fm_sink_call *call, const struct fm_sink_at *at,
 		ret = fm_sink_resume_part(call, at, e, have);
 	if (ret < 0)
 		return ret;
-	ret = ret > 0 ? open_existing(at, 0)
+	ret = ret > 0 ? open_existing(call->s, at, 0)
 		      : fm_tsys_open(at->dir, at->name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	if (ret == -EEXIST)
 		return open_again(call, at, e, have);

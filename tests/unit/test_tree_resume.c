@@ -1245,10 +1245,57 @@ static void run_other_owner_without_rights(void)
 	CU_ASSERT_TRUE(belongs_to("published", 1234, 2345));
 }
 
+static void add_owned_attr(const struct fm_tree_sink_opts *opts)
+{
+	struct fm_pack_entry e = {.type = FM_PACK_ATTR,
+				  .mode = 0440,
+				  .mtime_ns = A_TIME + 1,
+				  .uid = opts->uid,
+				  .gid = opts->gid};
+
+	pack_begin(0);
+	pack_add(e, "large", 1);
+	OK(apply());
+}
+
+/* Goal: a large file that got its owner before the try failed is gone on with, and is then his who
+ *       does. */
+static void run_large_given_away(void)
+{
+	const struct fm_tree_large how = large_of("large", 1, LARGE_SIZE);
+	struct fm_tree_sink_opts opts = for_user();
+	char path[512];
+
+	MUST(sink_new(opts));
+	begin_large(&how);
+	end_large(&how, 3 * MIB);
+	add_owned_attr(&opts);
+	fm_fault_arm("tree.rename", 1);
+	CU_ASSERT_TRUE(t->ops->prepare(t, true, &err) < 0 && fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	t->ops->keep(t);
+	t->ops->close(t);
+	snprintf(path, sizeof(path), "%s/data/large", ours(FM_STAGING_TREE));
+	CU_ASSERT_TRUE(belongs_to(path, 1234, 2345));
+	opts.uid = 3456;
+	opts.gid = 4567;
+	set_may_read_all(false);
+	MUST(sink_new(opts));
+	whole_large(&how);
+	add_owned_attr(&opts);
+	OK(finish());
+	set_may_read_all(true);
+	t->ops->close(t);
+	CU_ASSERT_TRUE(has_content("tree/large", 1, LARGE_SIZE) &&
+		       has_stat("tree/large", 0440, A_TIME + 1) &&
+		       belongs_to("tree/large", 3456, 4567));
+}
+
 static void test_other_owner(void)
 {
 	if (!is_root())
 		return;
+	each_base(run_large_given_away);
 	each_base(run_other_owner);
 	each_base(run_other_owner_without_rights);
 }
