@@ -31,8 +31,8 @@ bool fm_is_interrupted(void);
 void fm_interrupt_raise(void);
 
 /*
- * A write to a pipe that nobody reads says EPIPE. What is started in our place must not inherit
- * that: it is undone before, and done again if it could not be started. The main thread.
+ * A write to a pipe that nobody reads says EPIPE. What we start must not inherit
+ * that: it is undone before, and done again behind that, if we are still there. The main thread.
  */
 void fm_pipe_signal_ignore(void);
 void fm_pipe_signal_restore(void);

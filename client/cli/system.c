@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/cli/cmd.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/setup.h"
 #include "client/cli/show.h"
 #include "config/preflight.h"
@@ -136,7 +137,9 @@ int fm_system_run(const char *line, struct fm_err *err)
 
 	if (!text)
 		return fm_err_set(err, -ENOMEM, "out of memory");
+	fm_pipe_signal_restore();
 	ret = posix_spawn(&pid, shell, NULL, NULL, argv, environ);
+	fm_pipe_signal_ignore();
 	free(text);
 	if (ret != 0)
 		return fm_err_sys(err, -ret, "%s", line);

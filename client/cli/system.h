@@ -37,8 +37,8 @@ int fm_system_start(struct fm_system *sys, const char *listen, struct fm_err *er
 /* Undo both. */
 void fm_system_undo(const struct fm_system *sys);
 
-/* A command line that we printed before; its output is talk, so it goes to standard error. -EIO: it
- * failed. */
+/* A command line that we printed before; its output is talk, so it goes to standard error. Signals
+ * are as whoever started us left them. -EIO: it failed. The main thread. */
 int fm_system_run(const char *line, struct fm_err *err);
 
 #endif

@@ -22,6 +22,7 @@
 #include "client/cli/progress.h"
 #include "client/cli/show.h"
 #include "client/cli/stage_line.h"
+#include "client/cli/system.h"
 #include "client/cli/turn.h"
 #include "client/lib/tries.h"
 #include "mover/journal/format.h"
@@ -672,6 +673,27 @@ static void test_the_second_signal_removes_the_part(void)
 	dir_remove();
 }
 
+/* Goal: a pipe that nobody reads ends what we start, as it does elsewhere, and never us. */
+static void test_what_we_start_has_the_signal_of_pipes(void)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct fm_err err;
+
+		(void)signal(SIGPIPE, SIG_DFL);
+		fm_pipe_signal_ignore();
+		if (fm_system_run("kill -PIPE $$; exit 7", &err) == 0)
+			_exit(1);
+		if (!strstr(err.text, "status 141"))	/* 128 and the signal */
+			_exit(2);
+		_exit(raise(SIGPIPE) == 0 ? 3 : 4);
+	}
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+}
+
 static const struct fm_test tests[] = {
 	{ "a try that took too long says that the time is up", test_a_try_that_took_too_long },
 	{ "who finds too many before him at the socket waits", test_many_who_connect },
@@ -696,6 +718,7 @@ static const struct fm_test tests[] = {
 	{ "a part never replaces a file unasked", test_a_part_never_replaces_unasked },
 	{ "a part is known by its inode, not by its name", test_a_part_is_known_by_its_inode },
 	{ "a part is gone on with", test_a_part_is_gone_on_with },
+	{ "what we start has the signal of pipes", test_what_we_start_has_the_signal_of_pipes },
 	{ "the second signal ends at once and removes the part",
 	  test_the_second_signal_removes_the_part },
 };
