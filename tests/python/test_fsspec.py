@@ -7,6 +7,8 @@ import contextlib
 import errno
 import io
 import os
+import threading
+import time
 import unittest
 from unittest import mock
 
@@ -17,6 +19,7 @@ import fmove
 from fmove import moving
 from fmove.errors import error
 from fmove.filesystem import FmoveFileSystem
+from fmove.names import parse
 from nodes import SOURCE, Case, in_child
 
 fsspec.register_implementation("fmove", FmoveFileSystem, clobber=True)
@@ -272,6 +275,53 @@ class Trees(FsspecCase):
         self.assertEqual(self.stored("a"), b"a")
         self.assertEqual(sorted(os.listdir(f"{self.store}/into")), ["b", "e", "new"])
         self.assertEqual(os.listdir(f"{self.there}/d"), [])
+
+    def test_what_a_pattern_matches_keeps_its_path(self):
+        """Two of one last name are two, and nothing is removed before all is copied."""
+        self.fs.pipe({f"{self.url}/{name}": name.encode() for name in ("run1/m", "run2/m")})
+        with mock.patch.object(moving, "_copy", mock.Mock(side_effect=[None, error(errno.ENOSPC, "full")])):
+            with self.assertRaises(fmove.FmoveError):
+                self.fs.mv(f"{self.url}/run*/m", self.other)
+        self.assertEqual((self.stored("run1/m"), self.stored("run2/m")), (b"run1/m", b"run2/m"))
+        self.fs.mv(f"{self.url}/run*/m", self.other)
+        for name in ("run1/m", "run2/m"):
+            self.assertEqual(self.fs.cat(f"{self.other}/{name}"), name.encode())
+            self.assertFalse(self.fs.exists(f"{self.url}/{name}"))
+        self.fs.mv(f"{self.url}/t/**", self.other, recursive=True)  # d, and what is in it: once
+        self.assertEqual(self.fs.cat(f"{self.other}/d/e/c"), b"d/e/c")
+        self.assertEqual(os.listdir(f"{self.store}/t"), [])
+
+    def test_a_pattern_does_not_move_what_it_matches_to_itself(self):
+        """A pattern of nodes or stores may match one in the store that all go to."""
+        with self.assertRaises(fmove.FmoveError) as why:
+            self.fs.mv(f"{self.url.replace('n2', 'n[2]')}/t/a", self.url + "/t")
+        self.assertEqual(why.exception.code, "EINVAL")
+        self.assertEqual(self.stored("t/a"), b"a")
+
+    def test_a_directory_with_a_put_under_way_stays(self):
+        """One that has a journal, that is: of a file and not of a stream."""
+        self.fs.rm(f"{self.url}/t/d/e/c")
+        source = self.local("f", os.urandom(3000000))
+        cancel = fmove.Cancel()
+
+        def put_slowly():
+            with cancel, contextlib.suppress(fmove.FmoveError):
+                self.fm.put(source, self.name("t/d/e/new"), options=fmove.Options(limit=1 << 17))
+
+        thread = threading.Thread(target=put_slowly)
+        thread.start()
+        try:
+            until = time.monotonic() + 60
+            while not self.fm.answer("list", {**parse(self.name("t/d/e")).fields(), "partial": True}).get("entries"):
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.05)
+            for remove in (lambda: self.fs.rmdir(f"{self.url}/t/d/e"), lambda: self.fs.mv(f"{self.url}/t", self.other, recursive=True)):
+                with self.assertRaises(fmove.FmoveError) as why:
+                    remove()
+                self.assertEqual(why.exception.code, "ENOTEMPTY")
+        finally:
+            cancel.set()
+            thread.join()
 
     def test_what_comes_while_it_is_moved_stays(self):
         for path, code in (("t/d/new", "ENOTEMPTY"), ("t/d/b", "ESTALE")):

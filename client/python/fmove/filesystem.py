@@ -202,11 +202,11 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def rmdir(self, path: str) -> None:
         """There is no request that refuses one that is not empty: what is put into it between the
-        look and the removal goes with it."""
+        look and the removal goes with it. So does a stream that is being written; a
+        file that is being put is seen."""
         if not self.isdir(path):
             raise error(errno.ENOTDIR, f"{path} is not a directory")
-        if self.ls(path, refresh=True):
-            raise error(errno.ENOTEMPTY, f"{path} is not empty")
+        moving.refuse_full(self.connection, self._name(path))
         self.rm(path, recursive=True)
 
     def _rm(self, path: str) -> None:
@@ -230,7 +230,8 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
         **_: Any,
     ) -> None:
         """In one store by one rename. Between two by a copy through this machine and the removal of
-        what was copied; a directory with recursive=True, links as links."""
+        what was copied; a directory with recursive=True, links as links. What a pattern matches has
+        in path2 the path that it has below what all matches are in, as copy() has it."""
         old, new = self._name(path1), self._name(path2)
         try:
             if old[:2] == new[:2]:
@@ -241,12 +242,13 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
             if self._intrans:
                 raise error(errno.ENOTSUP, "between stores: the source would go before the end")
             if any(c in path1 for c in MAGIC) and not self.exists(path1):
-                for one in self.expand_path(path1):
-                    moving.move(self.connection, self._name(one), new.below(_last(one)), recursive)
+                self.dircache.clear()
+                matches = [self._name(one) for one in self.expand_path(path1)]
+                moving.move(self.connection, moving.below_one(matches, new), recursive)
                 return
             if not path1.endswith("/") and (path2.endswith("/") or self._is_there_as_dir(path2)):
                 new = new.below(old.last)
-            moving.move(self.connection, old, new, recursive)
+            moving.move(self.connection, [(old, new)], recursive)
         finally:
             self.dircache.clear()
 

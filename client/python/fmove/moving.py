@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from typing import TYPE_CHECKING, List, Tuple
+from typing import TYPE_CHECKING, List, Sequence, Tuple
 
 from .errors import error
 from .names import Name
@@ -16,18 +16,45 @@ if TYPE_CHECKING:
 
 PIECE = 1 << 20  # bytes
 
+Pair = Tuple[Name, Name]  # what is moved, and what it becomes
 Met = Tuple[str, Entry]  # the path below what is moved, "" of itself; of a link, the link's
 
 
-def move(fm: "Connection", old: Name, new: Name, is_recursive: bool) -> None:
-    """Nothing is removed before all is copied, and nothing that was not: what cannot be listed is
-    an error. ESTALE, ENOTEMPTY: something was changed or came meanwhile, and stays where it was.
-    Links are copied as links. Missing directories above `new` are made, and files replaced."""
-    all_met = _look(fm, old, is_recursive)
-    for path, entry in all_met:
-        _copy(fm, _at(old, path), _at(new, path), entry)
-    for path, entry in reversed(all_met):
-        _remove(fm, _at(old, path), entry)
+def move(fm: "Connection", pairs: Sequence[Pair], is_recursive: bool) -> None:
+    """Nothing is removed before all of all pairs is copied, and nothing that was not: what cannot
+    be listed is an error. ESTALE, ENOTEMPTY: something was changed or came meanwhile, and stays
+    where it was. EINVAL: one would be copied to itself or into itself. Links are copied as links.
+    Missing directories above what is new are made, and files replaced."""
+    _refuse_own([old for old, _ in pairs], [new for _, new in pairs])
+    all_met = [(pair, _look(fm, pair[0], is_recursive)) for pair in pairs]
+    for (old, new), met in all_met:
+        for path, entry in met:
+            _copy(fm, _at(old, path), _at(new, path), entry)
+    for (old, _), met in all_met:
+        for path, entry in reversed(met):
+            _remove(fm, _at(old, path), entry)
+
+
+def below_one(matches: Sequence[Name], new: Name) -> List[Pair]:
+    """Each with its place below `new`: the path that it has below the last directory that all are
+    in. What is in another match goes with that."""
+    parts = sorted([name.node, name.store, *filter(None, name.path.split("/"))] for name in matches)
+    first, last = parts[0][:-1], parts[-1]
+    shared = next((i for i, one in enumerate(first) if one != last[i]), len(first))
+    pairs: List[Pair] = []
+    for one in parts:
+        old = Name(one[0], one[1], "/".join(one[2:]))
+        if not pairs or not old.is_below(pairs[-1][0]):
+            pairs.append((old, new.below("/".join(one[shared:]))))
+    return pairs
+
+
+def _refuse_own(olds: Sequence[Name], news: Sequence[Name]) -> None:
+    """What is copied over what is moved would be removed with it. What is new is in one store."""
+    for old in [name for name in olds if name[:2] == news[0][:2]]:
+        for new in news:
+            if new == old or new.is_below(old) or old.is_below(new):
+                raise error(errno.EINVAL, f"{old} cannot be moved to {new}: one is in the other")
 
 
 def _at(name: Name, path: str) -> Name:
@@ -81,13 +108,21 @@ def _make(fm: "Connection", name: Name) -> None:
 def _remove(fm: "Connection", name: Name, entry: Entry) -> None:
     try:
         if entry.is_dir:
-            if next(fm.ls(name), None) is not None:
-                raise error(errno.ENOTEMPTY, f"in {name} came something that was not moved")
+            refuse_full(fm, name)
         elif not _is_same(fm.stat(name, follow_symlinks=False), entry):
             raise error(errno.ESTALE, f"{name} was changed while it was moved: it stays there")
         fm.rm(name, recursive=entry.is_dir)
     except FileNotFoundError:
         pass  # somebody else removed it
+
+
+def refuse_full(fm: "Connection", name: Name) -> None:
+    """ENOTEMPTY: of a directory that would be removed with what is in it, or is put there and
+    has a journal, which a stream has not."""
+    if next(fm.ls(name), None) is not None:
+        raise error(errno.ENOTEMPTY, f"{name} is not empty, and stays")
+    if fm.answer("list", {**name.fields(), "partial": True}).get("entries"):
+        raise error(errno.ENOTEMPTY, f"{name} has an unfinished transfer into it, and stays")
 
 
 def _is_same(one: Entry, other: Entry) -> bool:
