@@ -2,8 +2,6 @@
 /* cmd_cancel - fmove cancel [--keep-partial] JOB... */
 #include "client/cli/ask.h"
 
-#include <unistd.h>
-
 #include "client/cli/part.h"
 
 enum { OPT_JSON = FM_ASK_JSON_KEY, OPT_KEEP };
@@ -22,7 +20,7 @@ const struct fm_opt fm_opts_cancel[] = {
 static bool has_left_a_part(const struct fmove_job *j)
 {
 	return j->is_attended && !j->is_put && !j->is_tree && j->state == FMOVE_JOB_PAUSED &&
-	       j->user == geteuid();
+	       j->is_own;
 }
 
 static int cancel_one(struct fmove *c, const char *job, void *ctx, struct fmove_error *why)

@@ -190,7 +190,7 @@ static int resume_one(struct fmove *c, const char *job, void *ctx, struct fmove_
 		return ret;
 	if (other && !needs_file(&j))
 		return refuse_file(&j, why);
-	if (needs_file(&j) && j.user != geteuid())
+	if (needs_file(&j) && !j.is_own)
 		return refuse_other(&j, why);
 	if (j.is_attended && needs_file(&j))
 		return attend(c, &j, other ? other : j.local_path, why);

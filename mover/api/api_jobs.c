@@ -26,6 +26,7 @@ _Static_assert(JOB_TEXT_MAX + OPTIONS_TEXT_MAX + 1024 <= FM_API_MSG_MAX,
 
 struct page {
 	struct fm_json_writer w;
+	uid_t uid;		/* of who asks */
 	bool is_more;
 };
 
@@ -92,14 +93,16 @@ static void options_add(struct fm_json_writer *w, const struct fm_queue_opts *o)
 	fm_jw_object_end(w);
 }
 
-static void job_add(struct fm_json_writer *w, const struct fm_queue_info *info, bool is_whole)
+static void job_add(struct page *page, const struct fm_queue_info *info, bool is_whole)
 {
 	const struct fm_queue_opts *o = info->opts;
+	struct fm_json_writer *w = &page->w;
 
 	fm_jw_object(w, NULL);
 	fm_jw_text(w, "job", info->id);
 	fm_jw_u64(w, "seq", info->seq);
 	fm_jw_u64(w, "user", info->uid);
+	fm_jw_bool(w, "own", info->uid == page->uid);
 	fm_jw_text(w, "op", o->job.is_put ? "put" : "get");
 	fm_jw_text(w, "state", fm_words_state[info->state]);
 	fm_jw_text(w, "priority", fm_words_priority[o->priority]);
@@ -127,13 +130,14 @@ static bool page_add(void *ctx, const struct fm_queue_info *info)
 		page->is_more = true;
 		return false;
 	}
-	job_add(&page->w, info, false);
+	job_add(page, info, false);
 	return true;
 }
 
-static void page_begin(struct page *page, char *buf, size_t cap, uint64_t id)
+static void page_begin(struct page *page, char *buf, size_t cap, uint64_t id, uid_t uid)
 {
 	assert(cap >= FM_API_MSG_MAX);
+	page->uid = uid;
 	page->is_more = false;
 	fm_jw_begin(&page->w, buf, cap);
 	fm_jw_object(&page->w, NULL);
@@ -155,7 +159,7 @@ int fm_api_event_jobs(char *buf, size_t cap, uint64_t id, struct fm_queue *queue
 {
 	struct page page;
 
-	page_begin(&page, buf, cap, id);
+	page_begin(&page, buf, cap, id, uid);
 	fm_queue_visit(queue, uid, is_all, seq, page_add, &page);
 	return page_end(&page);
 }
@@ -169,8 +173,8 @@ int fm_api_event_one_job(char *buf, size_t cap, uint64_t id, struct fm_queue *qu
 
 	if (ret < 0)
 		return ret;
-	page_begin(&page, buf, cap, id);
-	job_add(&page.w, &info, true);
+	page_begin(&page, buf, cap, id, uid);
+	job_add(&page, &info, true);
 	return page_end(&page);
 }
 

@@ -18,6 +18,11 @@ fmove status | grep -q "^socket  $theirs, of uid $(id -u nobody)$" || bad "statu
 
 # ---- root is nobody there
 
+# is_job STATE: $job, of nobody, is in that state.
+is_job() {
+	fmove --socket "$theirs" jobs --json | jq -e --arg j "$job" --arg s "$1" '.jobs[] | select(.job == $j) | .state == $s'
+}
+
 ok fmove put file n2:s/roots
 ok fmove --socket "$theirs" put file n2:s/theirs
 ok fmove --socket "$theirs" mkdir n2:s/made
@@ -37,6 +42,25 @@ job=$(fmove --socket "$theirs" put --detach --limit 100kB/s large n2:s/slow) || 
 fmove jobs --json --all >json
 grep -q "$job" json >/dev/null || bad "whose is it? $(cat json)"
 ok fmove --socket "$theirs" cancel "$job"
+await is_job cancelled || bad "it is not cancelled: $(fmove --socket "$theirs" jobs)"
+no 6 'the rights of whose job it is' fmove resume "$job"
+ok fmove --socket "$theirs" resume "$job" # with a file that root opens, as nobody is root in a container
+ok fmove --socket "$theirs" cancel "$job"
+
+# A fetch in the background that was killed: its part is his, too.
+random 3000000 "$(store 2)/slow_get"
+ok fmove --socket "$theirs" get --detach --limit 100kB/s n2:s/slow_get "$PWD/got"
+job=$(<out)
+await compgen -G "$PWD/.fmove.*" || bad "no part: $(ls -A)"
+killed=0
+for at in $(grep -Fxzl -- "$PWD/got" /proc/[0-9]*/cmdline 2>/dev/null); do # grep finds itself, too, and is gone by then
+	at=${at%/cmdline}
+	[ ! -e "$at" ] || { kill -KILL "${at#/proc/}" && killed=1; }
+done
+[ $killed = 1 ] || bad "nobody attends to $job"
+await is_job paused || bad "it is not paused: $(fmove --socket "$theirs" jobs)"
+ok fmove --socket "$theirs" cancel "$job"
+no_partials "$PWD"
 
 # ---- what is reloaded
 

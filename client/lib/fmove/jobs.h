@@ -92,6 +92,11 @@ struct fmove_job {
 	char group[FMOVE_GROUP_ID_LEN + 1];	/* of which it becomes a member; or "" */
 	unsigned excludes_count;
 	char excludes[FMOVE_EXCLUDES_MAX][FMOVE_EXCLUDE_MAX + 1];
+	/*
+	 * It is of the user that we are to the daemon: whom a socket of one user makes of us, or root
+	 * in a container, need not have the user id of this process.
+	 */
+	bool is_own;
 };
 
 /* Call each() for our jobs, the oldest first, until it returns false; is_all: those of all users
