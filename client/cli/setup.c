@@ -444,7 +444,7 @@ static int make_key(struct making *m, uint8_t key[static FM_CONFIG_KEY_LEN], str
 	int ret = fm_path_join(m->dir, "node.key", path, err);
 
 	if (ret == 0)
-		ret = fm_undo_file(m->undo, path, err);
+		ret = fm_undo_file(m->undo, m->dir_fd, "node.key", err);
 	if (ret == 0)
 		ret = fm_key_generate(path, key, err);
 	if (ret < 0)
@@ -460,7 +460,7 @@ static int make_config(struct making *m, const char *text, struct fm_err *err)
 	int ret = fm_path_join(m->dir, FM_CONFIG_FILE, path, err);
 
 	if (ret == 0)
-		ret = fm_undo_file(m->undo, path, err);
+		ret = fm_undo_file(m->undo, m->dir_fd, FM_CONFIG_FILE, err);
 	if (ret == 0)
 		ret = fm_file_write(&how, text, err);
 	if (ret < 0)

@@ -15,29 +15,55 @@
 
 #include "mover/base/err.h"
 
+/*
+ * Whoever owns a directory on the way may lead its name elsewhere meanwhile. So what was made is
+ * found again below its parent as that was open then, and is known by its inode.
+ */
 struct fm_undo_step {
 	struct fm_undo_step *before;
+	int parent;		/* O_PATH */
 	bool is_dir;
 	bool is_made;		/* by us: else it is not ours to take away */
-	char path[];
+	dev_t dev;
+	ino_t ino;
+	char name[];		/* in parent */
 };
 
-static int push(struct fm_undo *undo, const char *path, bool is_dir, struct fm_err *err)
+static int push(struct fm_undo *undo, int parent, const char *name, bool is_dir,
+		struct fm_err *err)
 {
-	struct fm_undo_step *step = malloc(sizeof(*step) + strlen(path) + 1);
+	struct fm_undo_step *step = malloc(sizeof(*step) + strlen(name) + 1);
 
 	if (!step)
 		return fm_err_set(err, -ENOMEM, "out of memory");
-	*step = (struct fm_undo_step){.before = undo->last, .is_dir = is_dir};
-	strcpy(step->path, path);
+	*step = (struct fm_undo_step){.before = undo->last,
+				      .parent = fcntl(parent, F_DUPFD_CLOEXEC, 0),
+				      .is_dir = is_dir};
+	if (step->parent < 0) {
+		free(step);
+		return fm_err_sys(err, -errno, "remember %s", name);
+	}
+	strcpy(step->name, name);
 	undo->last = step;
 	return 0;
 }
 
+static int look(const struct fm_undo_step *step, struct stat *st)
+{
+	return fstatat(step->parent, step->name, st, AT_SYMLINK_NOFOLLOW);
+}
+
 void fm_undo_made(struct fm_undo *undo)
 {
-	assert(undo->last && !undo->last->is_made);
-	undo->last->is_made = true;
+	struct fm_undo_step *step = undo->last;
+	struct stat st;
+
+	assert(step && !step->is_made);
+	if (look(step, &st) < 0)
+		return;		/* it came to be elsewhere, or is gone */
+	step->is_made = true;
+	step->dev = st.st_dev;
+	step->ino = st.st_ino;
 }
 
 static void pop(struct fm_undo *undo)
@@ -45,19 +71,30 @@ static void pop(struct fm_undo *undo)
 	struct fm_undo_step *step = undo->last;
 
 	undo->last = step->before;
+	(void)close(step->parent);	/* only looked up in */
 	free(step);
+}
+
+static void take_away(const struct fm_undo_step *step)
+{
+	struct stat st;
+
+	if (step->is_made && look(step, &st) == 0 && st.st_dev == step->dev &&
+	    st.st_ino == step->ino)
+		/* a directory that has something in it by now stays */
+		(void)unlinkat(step->parent, step->name, step->is_dir ? AT_REMOVEDIR : 0);
 }
 
 /* Makes the last part of the path below the directory that is open. 1: made here; 0: there. */
 static int make_one(struct fm_undo *undo, int parent, const char *path, mode_t mode,
 		    struct fm_err *err)
 {
-	const char *slash = strrchr(path, '/');
-	int ret = push(undo, path, true, err);
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	int ret = push(undo, parent, name, true, err);
 
 	if (ret < 0)
 		return ret;
-	if (mkdirat(parent, slash ? slash + 1 : path, mode) == 0) {
+	if (mkdirat(parent, name, mode) == 0) {
 		fm_undo_made(undo);
 		return 1;
 	}
@@ -127,17 +164,15 @@ int fm_undo_dir_make(struct fm_undo *undo, const char *path, mode_t mode, int *m
 	return make_below(undo, path, mode, made, err);
 }
 
-int fm_undo_file(struct fm_undo *undo, const char *path, struct fm_err *err)
+int fm_undo_file(struct fm_undo *undo, int dir, const char *name, struct fm_err *err)
 {
-	return push(undo, path, false, err);
+	return push(undo, dir, name, false, err);
 }
 
 void fm_undo_all(struct fm_undo *undo)
 {
 	for (struct fm_undo_step *step = undo->last; step; step = step->before)
-		if (step->is_made)
-			/* a directory that has something in it by now stays */
-			(void)(step->is_dir ? rmdir(step->path) : unlink(step->path));
+		take_away(step);
 	fm_undo_forget(undo);
 }
 

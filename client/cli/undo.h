@@ -3,7 +3,7 @@
  * undo - what a command has made so far, so that a failure leaves nothing of it behind.
  *
  * Only what was not there before is taken away again: a file that was written, a directory that is
- * still empty.
+ * still empty. It is what was made, wherever the names on the way lead by then.
  */
 #ifndef FM_CLIENT_UNDO_H
 #define FM_CLIENT_UNDO_H
@@ -27,12 +27,16 @@ int fm_undo_dir_make(struct fm_undo *undo, const char *path, mode_t mode, int *m
 		     struct fm_err *err);
 
 /*
- * Before the caller makes this file: room to remember it. It is taken away again only when
- * fm_undo_made() has said that it was made. -ENOMEM.
+ * Before the caller makes the file of that name in the directory dir, a descriptor of his own: room
+ * to remember it. It is taken away again only when fm_undo_made() has said that it was made.
+ * -ENOMEM, -EMFILE.
  */
-int fm_undo_file(struct fm_undo *undo, const char *path, struct fm_err *err);
+int fm_undo_file(struct fm_undo *undo, int dir, const char *name, struct fm_err *err);
 
-/* The caller has made the file that he named last. */
+/*
+ * The caller has made the file that he named last. If that is not in the directory, since the path
+ * that he made it by led elsewhere meanwhile, nothing is taken away.
+ */
 void fm_undo_made(struct fm_undo *undo);
 
 /* Take all of it away, the last first. */
