@@ -4,8 +4,8 @@
  *
  * A file system that is mounted there, or above it, after the start hides it, as with nofail at
  * boot: what is staged then lies beneath the mount point, and the paths that are told lead into
- * another file system. One that shows the same directory there hides nothing. The kernel's table of mounts says so; the file systems are not asked, since
- * one that was just mounted may never answer.
+ * another file system. One that shows the same directory there hides nothing. The kernel's table of
+ * mounts says so; the file systems are not asked, since one that was just mounted may never answer.
  */
 #include <errno.h>
 #include <limits.h>

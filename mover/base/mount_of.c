@@ -14,7 +14,7 @@ struct point {
 	size_t len;		/* that its mount point takes of the path */
 	bool was_met;
 	char device[24];	/* MAJOR:MINOR */
-	char *root;		/* the directory of the file system that is mounted, as written there */
+	char *root;		/* the directory of the file system that is mounted, escaped */
 };
 
 struct points {

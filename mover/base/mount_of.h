@@ -20,8 +20,8 @@ size_t fm_mount_len(const char *path);
 
 /*
  * Which directory an absolute path leads to, in words that only this boot knows: that of which file
- * system. It is the same however that is mounted, once more over itself, too (mount --bind), as long
- * as somebody has the file system open. False: none is found, or there is too little room.
+ * system. It is the same however that is mounted, once more over itself, too (mount --bind), as
+ * long as somebody has the file system open. False: none is found, or there is too little room.
  */
 bool fm_mount_place(const char *path, char *out, size_t size);
 

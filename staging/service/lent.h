@@ -6,11 +6,12 @@
  * here reads ranges of its files as KEY/PATH; of a dataset that is one file, as KEY. KEY is that of
  * its listing, in lower-case hex, by which it is held, too: it is the same on all nodes. A version
  * is not, since a copy beside one of the same bytes has a version of its own. Other bytes with the
- * same names, sizes and times are told by the reader, from the CRC of each chunk. The hold says that this node stages
- * with that one, and that the rules of the source's store let it have the dataset if that store is
- * this node's (keeper.h; those of another node's are not known here), also since the last reload,
- * and that it stays meanwhile; who has none hears of no dataset. No local caller may name the
- * store, here or on the node that reads: the API refuses the names of hidden stores.
+ * same names, sizes and times are told by the reader, from the CRC of each chunk. The hold says
+ * that this node stages with that one, and that the rules of the source's store let it have the
+ * dataset if that store is this node's (keeper.h; those of another node's are not known here), also
+ * since the last reload, and that it stays meanwhile; who has none hears of no dataset. No local
+ * caller may name the store, here or on the node that reads: the API refuses the names of hidden
+ * stores.
  */
 #ifndef FM_STAGE_LENT_H
 #define FM_STAGE_LENT_H

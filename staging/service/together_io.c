@@ -878,6 +878,28 @@ bool fm_together_is_spoilt(struct fm_together *t)
 	return t->is_spoilt;
 }
 
+/* Why what came is not handed over. */
+static void say_unpublished(const struct fm_together *t, int code, struct fm_err *err)
+{
+	if (code == -EBADMSG && t->is_spoilt)
+		(void)fm_err_set(err, code,
+				 "what came of %.200s is damaged on the disk of the cache: that is "
+				 "thrown away; run it again",
+				 t->source);
+	else if (code == -EBADMSG)
+		(void)fm_err_set(err, code,
+				 "the draft of the manifest of %.200s is damaged on the disk of "
+				 "%s: run it again",
+				 t->source, t->all->o.node);
+	else if (code == -ESTALE)
+		(void)fm_err_set(err, code,
+				 "the file system of the cache does not keep all sizes and times "
+				 "of %s: put staging.directory on another one",
+				 t->about.name);
+	else
+		(void)fm_err_sys(err, code < 0 ? code : -ECANCELED, "finish %s", t->about.name);
+}
+
 static void publish_done(struct fm_work *work)
 {
 	struct op *op = fm_container_of(work, struct op, work);
@@ -893,23 +915,7 @@ static void publish_done(struct fm_work *work)
 		sink->publish(sink);
 		return;
 	}
-	if (code == -EBADMSG && !t->is_spoilt)
-		(void)fm_err_set(&err, code,
-				 "the draft of the manifest of %.200s is damaged on the disk of %s: "
-				 "run it again",
-				 t->source, t->all->o.node);
-	else if (code == -EBADMSG)
-		(void)fm_err_set(&err, code,
-				 "what came of %.200s is damaged on the disk of the cache: that is "
-				 "thrown away; run it again",
-				 t->source);
-	else if (code == -ESTALE)
-		(void)fm_err_set(&err, code,
-				 "the file system of the cache does not keep all sizes and times "
-				 "of %s: put staging.directory on another one",
-				 t->about.name);
-	else
-		(void)fm_err_sys(&err, code < 0 ? code : -ECANCELED, "finish %s", t->about.name);
+	say_unpublished(t, code, &err);
 	fm_together_published(t, NULL, &err);
 	sink->ended(sink, &err);
 }
