@@ -35,7 +35,6 @@
 #include "mover/base/err.h"
 #include "mover/base/holder.h"
 #include "mover/base/log.h"
-#include "mover/base/mount_of.h"
 #include "mover/base/network.h"
 #include "mover/base/users.h"
 #include "mover/base/worker.h"
@@ -239,17 +238,13 @@ int fm_fmoved_open_store(const struct fm_config_store *cfg, const struct fm_volu
 			 struct fm_store **out, struct fm_err *err)
 {
 	struct fm_store_opts opts = store_opts(cfg);
-	int ret;
 
 	if (volume) {
 		opts.shared = volume->shared;
 		opts.is_sealed = volume->shared[0];
 		opts.written_by = volume->written_by;
 	}
-	ret = open_store(cfg, &opts, out, err);
-	if (ret == 0)
-		(*out)->mount_len = fm_mount_len(cfg->directory);
-	return ret;
+	return open_store(cfg, &opts, out, err);
 }
 
 bool fm_fmoved_asks_users(const struct fm_config_store *cfg)

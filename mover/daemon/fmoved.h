@@ -122,7 +122,15 @@ int fm_follow_fill(struct fm_follow *follow, struct fm_err *err);
 /* From now on what does not answer, or is on a volume, comes when it can. */
 void fm_follow_start(struct fm_follow *follow);
 
-/* Look at once whether each store's path leads to what is served of it. */
+/*
+ * A store on no volume that a reload has opened anew, or found silent, becomes the engine's; but
+ * what lies beneath a mount that is no more does not. Before the new configuration is in force.
+ */
+int fm_follow_take(struct fm_follow *follow, const struct fm_config_store *of,
+		   struct fm_store *store, struct fm_err *err);
+
+/* After a reload: look at once whether each store's path leads to what is served of it; and serve
+ * what is there now, also where that is not done without one. */
 void fm_follow_look(struct fm_follow *follow);
 
 /* How many stores are being opened, or looked at, just now. */

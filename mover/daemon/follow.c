@@ -13,9 +13,13 @@
  * ends. While nothing can be read of fmove-nvmed, all stays as it is: without it nobody unmounts.
  *
  * A store on no volume is what its path leads to. When that is another directory than the one that
- * is open, since a file system was mounted there after the start or the directory was made anew, it
- * is opened anew: what had begun goes on in the former one, as on a volume that changes. When
- * something was unmounted, what is open stays: beneath a mount point nobody wants his files.
+ * is open, nothing goes to the former one any more, where nobody would look for it: the store is
+ * silent at once, and who still writes to it is refused (fm_engine_leave_store()). It is opened
+ * anew by itself only where a file system was mounted on the way since, and nobody but root and we
+ * can have led the path elsewhere: who may rename a directory must not choose what is served of it.
+ * It also comes back when its path leads to the same directory again. All else is for a reload; but
+ * not what lies beneath a mount that is no more: there nobody wants his files, and the store waits
+ * for that mount, or for a restart.
  *
  * Each store is opened by itself, on a thread of its own: one whose file system does not answer
  * keeps that thread, and no store that is elsewhere. What is on one mount is opened one after the
@@ -37,11 +41,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "mover/base/dirway.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/mount_of.h"
+#include "mover/daemon/own_dirs.h"
 #include "mover/node/node.h"
 #include "mover/services/volume_store.h"
 
@@ -67,14 +73,10 @@ struct fm_follow {
 	unsigned looks;			/* so far; may begin anew */
 };
 
-/* What a store has open. */
-struct place {
-	dev_t device;			/* 0: nothing, or it is not open */
-	ino_t inode;
-	size_t mount_len;
-};
+/* What a look at a store, or an opening, found of its path. */
+enum found { AS_IT_WAS, MOVED, UNMOUNTED };
 
-/* A store that is being opened. */
+/* A store that is being opened, or one that is open and looked at. */
 struct opening {
 	struct fm_list at;
 	struct fm_follow *follow;
@@ -83,30 +85,51 @@ struct opening {
 	struct fm_config *cfg;		/* of which it is */
 	const struct fm_config_store *of;
 	struct fm_volume_store as;
-	struct place was;		/* device > 0: to be opened only if it is elsewhere now */
+	struct fm_dirway was;		/* where it was last; all 0: it was never open */
+	bool is_look;			/* it is open: whether its path leads there */
+	bool is_asked_for;		/* a reload asks for what is there now */
 	unsigned mount;			/* 0: not known */
 	bool is_of_users;		/* its rules need the user database, which may hang */
 	bool has_answered;		/* what is on its mount, just now */
 	bool is_begun;
 	bool is_done;			/* it waits for fm_follow_fill() */
 	struct fm_store *store;		/* the thread's, until it is done; NULL: not opened */
-	bool is_unmounted;		/* what it was on */
+	bool is_kept_apart;		/* it leads to what this node keeps for itself */
+	enum found found;		/* but AS_IT_WAS: it was not opened */
 	struct fm_err err;
 	int ret;
 };
 
 /* ---- on a thread of its own ---- */
 
-/* Whether the path leads to another directory than it did, and to no former one beneath a mount. */
-static bool leads_elsewhere(struct opening *o)
+/* Whether an error says that there is no such directory, and not that it cannot be looked at. */
+static bool leads_nowhere(int ret)
 {
-	const char *path = o->of->directory;
-	struct stat st;
+	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP;
+}
 
-	if (stat(path, &st) < 0 || (st.st_dev == o->was.device && st.st_ino == o->was.inode))
-		return false;
-	o->is_unmounted = fm_mount_len(path) < o->was.mount_len;
-	return !o->is_unmounted;
+static void look(struct opening *o)
+{
+	struct fm_dirway now;
+	int ret = fm_dirway_at(o->of->directory, &now);
+
+	if ((ret < 0 && !leads_nowhere(ret)) || fm_dirway_is_same(&now, &o->was))
+		return;
+	o->found = fm_dirway_is_unmounted(&o->was) ? UNMOUNTED : MOVED;
+}
+
+/* Whether a store that was open somewhere, or waits for a mount, may be opened where its path leads
+ * now. */
+static enum found find(const struct opening *o, const struct fm_dirway *now)
+{
+	if (fm_dirway_is_same(now, &o->was))
+		return AS_IT_WAS;
+	if (fm_dirway_is_beneath(now, &o->was))
+		return UNMOUNTED;
+	if (o->was.device == 0 || o->is_asked_for ||
+	    (now->device > 0 && fm_dirway_is_mounted_over(o->of->directory, now, &o->was)))
+		return AS_IT_WAS;
+	return MOVED;
 }
 
 static void open_it(struct opening *o)
@@ -124,12 +147,46 @@ static void open_it(struct opening *o)
 	}
 }
 
+static int check_opened(struct opening *o, const struct fm_dirway *now)
+{
+	int ret;
+
+	if (o->store->way.device > 0 && !fm_dirway_is_same(now, &o->store->way))
+		return fm_err_set(&o->err, -EAGAIN, "store \"%s\": what %s leads to has changed",
+				  o->of->name, o->of->directory);
+	ret = fm_own_dirs_check(o->cfg, o->of, &o->store->way, &o->err);
+	o->is_kept_apart = ret == -EPERM;
+	return ret;
+}
+
+/* One on no volume, which lies where its path leads; as long as it may. */
+static void open_there(struct opening *o)
+{
+	struct fm_dirway now = { 0 };
+	int ret = strcmp(o->of->directory, "null:") == 0 ? 0 : fm_dirway_at(o->of->directory, &now);
+
+	if (ret == 0 || leads_nowhere(ret))
+		o->found = find(o, &now);
+	if (o->found != AS_IT_WAS)
+		return;
+	open_it(o);
+	if (o->ret < 0)
+		return;
+	o->ret = check_opened(o, &now);
+	if (o->ret < 0)
+		o->store->ops->free(o->store);
+}
+
 static void *open_run(void *arg)
 {
 	struct opening *o = arg;
 
-	if (o->was.device == 0 || leads_elsewhere(o))
+	if (o->is_look)
+		look(o);
+	else if (o->of->volume[0])
 		open_it(o);
+	else
+		open_there(o);
 	fm_loop_post(o->follow->fmoved->loop, &o->task);
 	return NULL;
 }
@@ -166,14 +223,15 @@ static bool ask_again(const struct opening *o, struct fm_volume_store *as)
 	return true;
 }
 
-static struct place place_of(struct fm_follow *f, const struct fm_config_store *of)
+/* Where a store is that is open; all 0: it is not, or is in no directory. */
+static struct fm_dirway way_of(struct fm_follow *f, const struct fm_config_store *of)
 {
 	struct fm_store_ref *ref =
 		fm_engine_store_get(f->fmoved->engine, of->name, strlen(of->name));
-	struct place is = { 0 };
+	struct fm_dirway is = { 0 };
 
 	if (ref) {
-		is = (struct place){ref->store->device, ref->store->inode, ref->store->mount_len};
+		is = ref->store->way;
 		fm_engine_store_put(ref);
 	}
 	return is;
@@ -181,9 +239,9 @@ static struct place place_of(struct fm_follow *f, const struct fm_config_store *
 
 static bool is_open_as_it_was(const struct opening *o)
 {
-	struct place is = place_of(o->follow, o->of);
+	struct fm_dirway is = way_of(o->follow, o->of);
 
-	return is.device == o->was.device && is.inode == o->was.inode;
+	return fm_dirway_is_same(&is, &o->was);
 }
 
 /* Whether what was opened is still what is mounted: it was open by nobody until then. */
@@ -191,8 +249,6 @@ static bool is_still_so(const struct opening *o)
 {
 	struct fm_volume_store as;
 
-	if (o->was.device > 0)
-		return is_open_as_it_was(o);
 	if (!o->of->volume[0])
 		return silent_of(o->follow, o->of) != NULL;
 	return ask_again(o, &as) && fm_volume_store_is(&as, o->store);
@@ -222,14 +278,58 @@ static void say_error(const struct opening *o, const struct fm_err *err)
 	*said = *err;
 }
 
-/* code: what its file system fails with; 0: it does not answer. */
+/* code: what its file system fails with; 0: it does not answer. was: where it was last. */
 static int set_silent(struct fm_follow *f, const struct fm_config_store *of, int code,
-		      struct fm_err *err)
+		      const struct fm_dirway *was, const char *why, struct fm_err *err)
 {
 	struct fm_store *store;
 	int ret = fm_fmoved_silent_store(of, code, &store, err);
 
-	return ret < 0 ? ret : fm_engine_set_store(f->fmoved->engine, store, err);
+	if (ret < 0)
+		return ret;
+	store->way = *was;
+	(void)snprintf(store->silent_why, sizeof(store->silent_why), "%s", why);
+	return fm_engine_set_store(f->fmoved->engine, store, err);
+}
+
+/* For a start, and for a reload: what it waits for is not beneath what is mounted there now. */
+static int set_waiting(struct fm_follow *f, const struct fm_config_store *of, int code,
+		       struct fm_err *err)
+{
+	struct fm_dirway was;
+
+	fm_dirway_spelled(of->directory, &was);
+	return set_silent(f, of, code, &was, "", err);
+}
+
+static const char kept_apart[] =
+	"its path leads to what this node keeps for itself; when that is mended: systemctl reload "
+	"fmoved";
+
+static const char moved[] =
+	"its path leads to another directory than the one that was open, or to none; systemctl "
+	"reload fmoved serves what is there now";
+
+static const char unmounted[] =
+	"what was mounted at its path, or above it, is not mounted any more; it is served when "
+	"that is mounted again; a restart of fmoved serves what is there now";
+
+static const char *why_of(enum found found)
+{
+	return found == UNMOUNTED ? unmounted : moved;
+}
+
+/* Nothing goes any more to where its path does not lead. */
+static void fall_silent(struct fm_follow *f, const struct fm_config_store *of, enum found found,
+			const struct fm_dirway *was)
+{
+	struct fm_err err;
+
+	fm_log_some(&f->changes, fm_loop_now(f->fmoved->loop), FM_LOG_WARN,
+		    "store \"%s\" at %s: %s", of->name, of->directory, why_of(found));
+	fm_engine_leave_store(f->fmoved->engine, of->name);
+	if (set_silent(f, of, -EAGAIN, was, why_of(found), &err) < 0)
+		fm_log_error("%s", err.text);
 }
 
 /* Whether what was tried is still what fmove-nvmed has mounted: else it failed for that. */
@@ -240,98 +340,118 @@ static bool is_still_there(const struct opening *o)
 	return ask_again(o, &as) && as.device == o->as.device;
 }
 
-/* Whether its store, on no volume, does not say yet that it cannot be opened, and why. */
-static bool is_to_be_told(const struct opening *o)
-{
-	const struct fm_store *silent = silent_of(o->follow, o->of);
-
-	return silent ? silent->silent_code != o->ret : o->was.device > 0 && is_still_so(o);
-}
-
-/*
- * The next look tries it again. Of a store on no volume it is told by the store what is wrong, also
- * of one that is open: what is put there would be where its path does not lead any more.
- */
+/* The next look tries it again. Of a store on no volume it is told by the store what is wrong. */
 static void could_not_open(struct opening *o)
 {
+	const struct fm_store *silent = silent_of(o->follow, o->of);
 	struct fm_err err;
 
 	if (o->of->volume[0]) {
 		if (is_still_there(o))
 			say_error(o, &o->err);
-	} else if (is_to_be_told(o)) {
+	} else if (silent && silent->silent_code != o->ret) {
+		struct fm_dirway was = silent->way;
+
 		fm_log_some(&o->follow->changes, fm_loop_now(o->follow->fmoved->loop),
 			    FM_LOG_ERROR, "%s", o->err.text);
-		fm_engine_leave_store(o->follow->fmoved->engine, o->of->name);
-		if (set_silent(o->follow, o->of, o->ret, &err) < 0)
+		if (set_silent(o->follow, o->of, o->ret, &was, o->is_kept_apart ? kept_apart : "",
+			       &err) < 0)
 			fm_log_error("%s", err.text);
 	}
 }
 
-/* What a look found that leaves the store as it is. */
-static void say_looked(const struct opening *o)
+/* It may not be opened where its path leads; of one that does not say so yet this is told. */
+static void may_not_open(const struct opening *o)
 {
-	struct fm_err err;
+	const struct fm_store *silent = silent_of(o->follow, o->of);
+	struct fm_dirway was;
 
-	if (!o->is_unmounted) {
-		fm_err_clear(said_of(o));
+	if (!silent || strcmp(silent->silent_why, why_of(o->found)) == 0 ||
+	    (o->found == MOVED && strcmp(silent->silent_why, kept_apart) == 0))
 		return;
-	}
-	(void)fm_err_set(&err, -ENODEV,
-			 "store \"%s\": what was mounted at %s, or above it, is not mounted any "
-			 "more; what fmoved has open of it is served until it is mounted again, or "
-			 "fmoved is restarted", o->of->name, o->of->directory);
-	say_error(o, &err);
+	was = silent->way;
+	fall_silent(o->follow, o->of, o->found, &was);
 }
 
 static void say_opened(const struct opening *o)
 {
-	if (o->was.device > 0)
-		fm_log_warn("store \"%s\": %s is another directory than the one that was open%s; "
-			    "it is served from now on, and what was going to the former one is "
-			    "to be put again", o->of->name, o->of->directory,
-			    o->store->device != o->was.device ? ", on another file system" : "");
-	else if (o->of->volume[0])
+	if (o->of->volume[0])
 		fm_log_info("store \"%s\": volume %s is mounted%s%s%s%s", o->of->name,
 			    o->of->volume, o->as.shared[0] ? ", sealed as " : "", o->as.shared,
 			    o->as.written_by[0] ? ", and read-write at " : "", o->as.written_by);
+	else if (o->was.device > 0 && fm_dirway_is_same(&o->was, &o->store->way))
+		fm_log_info("store \"%s\": %s leads to the directory again that was open; it is "
+			    "served", o->of->name, o->of->directory);
+	else if (o->was.device > 0)
+		fm_log_warn("store \"%s\": what is at %s now is served%s; what was going to the "
+			    "directory that was open is to be put again", o->of->name,
+			    o->of->directory, o->store->way.device != o->was.device ?
+			    ", which is on another file system" : "");
 	else
 		fm_log_info("store \"%s\": the file system of %s%s answers now", o->of->name,
 			    o->of->directory, fm_fmoved_or_users(o->is_of_users));
+}
+
+static void open_as(struct fm_follow *f, const struct fm_config_store *of,
+		    const struct fm_volume_store *as);
+
+/* It is opened anew at once, where that is for us to do. */
+static void looked(struct opening *o)
+{
+	struct fm_follow *f = o->follow;
+	struct fm_store_ref *ref;
+
+	if (o->found == AS_IT_WAS || !is_open_as_it_was(o))
+		return;
+	fall_silent(f, o->of, o->found, &o->was);
+	ref = fm_engine_store_rules(f->fmoved->engine, o->of->name, strlen(o->of->name));
+	if (!ref)
+		return;
+	ref->store->is_asked_for = o->is_asked_for;
+	fm_engine_store_put(ref);
+	open_as(f, o->of, NULL);
 }
 
 /*
  * What was opened of a configuration that is not in force any more is of no use, nor is what has
  * changed since it was decided to open it; that is opened again.
  */
+static void take_opened(struct opening *o)
+{
+	struct fm_err err;
+
+	say_opened(o);
+	fm_err_clear(said_of(o));
+	if (fm_engine_set_store(o->follow->fmoved->engine, o->store, &err) < 0)
+		say_error(o, &err);
+}
+
 static void take(struct opening *o)
 {
 	struct fm_follow *f = o->follow;
 	bool is_wanted = o->cfg == f->fmoved->cfg && !f->is_stopped;
-	struct fm_err err;
 
-	if (o->ret < 0) {
-		if (is_wanted)
-			could_not_open(o);
-	} else if (!o->store) {
-		if (is_wanted)
-			say_looked(o);
-	} else if (!is_wanted || !is_still_so(o)) {
+	if (o->ret == 0 && o->store && (!is_wanted || !is_still_so(o)))
 		o->store->ops->free(o->store);
-	} else {
-		say_opened(o);
-		fm_err_clear(said_of(o));
-		if (o->was.device > 0)
-			fm_engine_leave_store(f->fmoved->engine, o->of->name);
-		if (fm_engine_set_store(f->fmoved->engine, o->store, &err) < 0)
-			say_error(o, &err);
-	}
+	else if (is_wanted && o->is_look)
+		looked(o);
+	else if (is_wanted && o->found != AS_IT_WAS)
+		may_not_open(o);
+	else if (is_wanted && o->ret < 0)
+		could_not_open(o);
+	else if (is_wanted)
+		take_opened(o);
 	end_open(o);
 }
 
-/* Whether both may wait for the same servers. */
+/*
+ * Whether both may wait for the same servers. A look goes by what its store is on, which is not
+ * what the spelling of its path says where that leads over a link; and it keeps no opening waiting.
+ */
 static bool is_beside(const struct opening *a, const struct opening *b)
 {
+	if (a->is_look || b->is_look)
+		return a->is_look && b->is_look && a->was.device == b->was.device;
 	return a->mount > 0 && a->mount == b->mount && a->as.device == b->as.device &&
 	       a->is_of_users == b->is_of_users;
 }
@@ -394,48 +514,93 @@ static void open_done(struct fm_task *task)
 
 /*
  * Also one of an earlier configuration: what hangs is not begun again. Of another device it is: a
- * volume that was mounted anew may answer.
+ * volume that was mounted anew may answer. A look that hangs keeps its store from no opening.
  */
-static bool is_being_opened(const struct fm_follow *f, const struct fm_config_store *of,
-			    dev_t device)
+static struct opening *being_opened(const struct fm_follow *f, const struct fm_config_store *of,
+				    dev_t device, bool is_look)
 {
-	fm_list_each (at, next, &f->openings) {
-		const struct opening *o = fm_container_of(at, struct opening, at);
+	fm_list_each (at, next, &((struct fm_follow *)f)->openings) {
+		struct opening *o = fm_container_of(at, struct opening, at);
 
 		if (strcmp(o->of->name, of->name) == 0 && o->as.device == device &&
-		    strcmp(o->of->directory, of->directory) == 0)
-			return true;
+		    o->is_look == is_look && strcmp(o->of->directory, of->directory) == 0)
+			return o;
 	}
-	return false;
+	return NULL;
 }
 
-/*
- * as: of its volume; NULL: it is on none. was: only if its path leads elsewhere now; NULL: it is
- * not open. Without memory, or with too many that hang, it is tried again at the next look.
- */
-static void open_as(struct fm_follow *f, const struct fm_config_store *of,
-		    const struct fm_volume_store *as, const struct place *was)
+/* Without memory, or with too many that hang, NULL: it is tried again at the next look. */
+static struct opening *opening_new(struct fm_follow *f, const struct fm_config_store *of)
 {
-	struct opening *o;
+	struct opening *o = f->count == OPENINGS_MAX ? NULL : calloc(1, sizeof(*o));
 
-	if (is_being_opened(f, of, as ? as->device : 0) || f->count == OPENINGS_MAX)
-		return;
-	o = calloc(1, sizeof(*o));
 	if (!o)
-		return;
+		return NULL;
 	o->follow = f;
 	o->cfg = f->fmoved->cfg;
 	fm_config_share(o->cfg);
 	o->of = of;
-	if (as)
-		o->as = *as;
-	if (was)
-		o->was = *was;
 	o->task.run = open_done;
-	o->mount = fm_mount_of(of->directory);
-	o->is_of_users = fm_fmoved_asks_users(of);
 	fm_list_append(&f->openings, &o->at);
 	f->count++;
+	return o;
+}
+
+/* Where a silent store was last. A reload's word for it counts once. */
+static void take_silent(struct opening *o)
+{
+	struct fm_store_ref *ref = NULL;
+
+	if (o->follow->is_filled)	/* else there is no engine's store yet */
+		ref = fm_engine_store_rules(o->follow->fmoved->engine, o->of->name,
+					    strlen(o->of->name));
+	if (!ref) {
+		fm_dirway_spelled(o->of->directory, &o->was);
+		return;
+	}
+	o->was = ref->store->way;
+	o->is_asked_for = ref->store->is_asked_for;
+	ref->store->is_asked_for = false;
+	fm_engine_store_put(ref);
+}
+
+/* as: of its volume; NULL: it is on none, and not open. */
+static void open_as(struct fm_follow *f, const struct fm_config_store *of,
+		    const struct fm_volume_store *as)
+{
+	struct opening *o;
+
+	if (being_opened(f, of, as ? as->device : 0, false))
+		return;
+	o = opening_new(f, of);
+	if (!o)
+		return;
+	if (as)
+		o->as = *as;
+	else
+		take_silent(o);
+	o->mount = fm_mount_of(of->directory);
+	o->is_of_users = fm_fmoved_asks_users(of);
+	if (may_begin(o) && begin(o) < 0)
+		end_open(o);
+}
+
+/* Of one that is open at was: whether its path leads there. */
+static void look_at(struct fm_follow *f, const struct fm_config_store *of,
+		    const struct fm_dirway *was, bool is_asked_for)
+{
+	struct opening *o = being_opened(f, of, 0, true);
+
+	if (o) {
+		o->is_asked_for |= is_asked_for;	/* the loop's alone, of a look */
+		return;
+	}
+	o = opening_new(f, of);
+	if (!o)
+		return;
+	o->is_look = true;
+	o->was = *was;
+	o->is_asked_for = is_asked_for;
 	if (may_begin(o) && begin(o) < 0)
 		end_open(o);
 }
@@ -467,7 +632,7 @@ static void follow(struct fm_follow *f, const struct fm_config_store *of,
 		fm_engine_remove_store(engine, of->name);
 	}
 	if (as->device != 0)
-		open_as(f, of, as, NULL);
+		open_as(f, of, as);
 }
 
 static const char *volume_of(void *ctx, const char *store, size_t len)
@@ -547,21 +712,31 @@ static void look_at_silent(struct fm_follow *f)
 
 	for (unsigned i = 0; i < cfg->store_count; i++)
 		if (!cfg->stores[i].volume[0] && silent_of(f, &cfg->stores[i]))
-			open_as(f, &cfg->stores[i], NULL, NULL);
+			open_as(f, &cfg->stores[i], NULL);
 }
 
-static void look_whether_moved(struct fm_follow *f, const struct fm_config_store *of)
+static void look_whether_moved(struct fm_follow *f, const struct fm_config_store *of,
+			       bool is_asked_for)
 {
-	struct place was = of->volume[0] ? (struct place){ 0 } : place_of(f, of);
+	struct fm_dirway was = of->volume[0] ? (struct fm_dirway){ 0 } : way_of(f, of);
 
 	if (was.device > 0)
-		open_as(f, of, NULL, &was);
+		look_at(f, of, &was, is_asked_for);
 }
 
 void fm_follow_look(struct fm_follow *f)
 {
-	for (unsigned i = 0; i < f->fmoved->cfg->store_count; i++)
-		look_whether_moved(f, &f->fmoved->cfg->stores[i]);
+	for (unsigned i = 0; i < f->fmoved->cfg->store_count; i++) {
+		const struct fm_config_store *of = &f->fmoved->cfg->stores[i];
+		struct fm_store_ref *ref = fm_engine_store_rules(f->fmoved->engine, of->name,
+								 strlen(of->name));
+
+		if (ref && ref->store->is_silent)
+			ref->store->is_asked_for = true;
+		if (ref)
+			fm_engine_store_put(ref);
+		look_whether_moved(f, of, true);
+	}
 }
 
 /* A part of them at each look, so that many stores are not many threads at once. */
@@ -570,7 +745,43 @@ static void look_at_open(struct fm_follow *f)
 	const struct fm_config *cfg = f->fmoved->cfg;
 
 	for (unsigned i = f->looks++ % LOOKS_APART; i < cfg->store_count; i += LOOKS_APART)
-		look_whether_moved(f, &cfg->stores[i]);
+		look_whether_moved(f, &cfg->stores[i], false);
+}
+
+/* ---- what a reload has opened ---- */
+
+static bool was_there(const struct fm_config *cfg, const struct fm_config_store *of)
+{
+	for (unsigned i = 0; i < cfg->store_count; i++)
+		if (strcmp(cfg->stores[i].name, of->name) == 0)
+			return !cfg->stores[i].volume[0] &&
+			       strcmp(cfg->stores[i].directory, of->directory) == 0;
+	return false;
+}
+
+int fm_follow_take(struct fm_follow *f, const struct fm_config_store *of, struct fm_store *store,
+		   struct fm_err *err)
+{
+	struct fm_engine *engine = f->fmoved->engine;
+	struct fm_store_ref *ref = fm_engine_store_rules(engine, of->name, strlen(of->name));
+	struct fm_dirway was = { 0 };
+
+	if (ref && was_there(f->fmoved->cfg, of))
+		was = ref->store->way;
+	if (ref)
+		fm_engine_store_put(ref);
+	if (store->is_silent) {
+		fm_dirway_spelled(of->directory, &store->way);
+		if (was.depth > store->way.depth)	/* over a link */
+			store->way = (struct fm_dirway){.mount = was.mount, .depth = was.depth};
+	} else if (fm_dirway_is_beneath(&store->way, &was)) {
+		store->ops->free(store);
+		fall_silent(f, of, UNMOUNTED, &was);
+		return 0;
+	} else if (was.device > 0 && !fm_dirway_is_same(&store->way, &was)) {
+		fm_engine_leave_store(engine, of->name);
+	}
+	return fm_engine_set_store(engine, store, err);
 }
 
 static void timer_fire(struct fm_timer *timer)
@@ -631,7 +842,7 @@ int fm_follow_new(struct fm_fmoved *fmoved, struct fm_follow **out, struct fm_er
 	*out = f;
 	for (unsigned i = 0; i < cfg->store_count; i++)
 		if (!cfg->stores[i].volume[0])
-			open_as(f, &cfg->stores[i], NULL, NULL);
+			open_as(f, &cfg->stores[i], NULL);
 	await_stores(f);
 	return 0;
 }
@@ -647,7 +858,7 @@ static int fill_later(struct fm_follow *f, const struct fm_config_store *of, str
 {
 	fm_log_warn("%s:%u: store \"%s\": no memory to open it now; it is tried again", of->file,
 		    of->line, of->name);
-	return set_silent(f, of, -ENOMEM, err);
+	return set_waiting(f, of, -ENOMEM, err);
 }
 
 static int fill_silent(struct fm_follow *f, const struct fm_config_store *of, struct fm_err *err)
@@ -655,14 +866,14 @@ static int fill_silent(struct fm_follow *f, const struct fm_config_store *of, st
 	fm_log_warn("%s:%u: store \"%s\": the file system of %s%s does not answer; the store is "
 		    "there when it does", of->file, of->line, of->name, of->directory,
 		    fm_fmoved_or_users(fm_fmoved_asks_users(of)));
-	return set_silent(f, of, 0, err);
+	return set_waiting(f, of, 0, err);
 }
 
 static int fill_failing(struct fm_follow *f, const struct fm_config_store *of,
 			const struct fm_err *why, struct fm_err *err)
 {
 	fm_log_error("%s; the store is there when its file system answers", why->text);
-	return set_silent(f, of, why->code, err);
+	return set_waiting(f, of, why->code, err);
 }
 
 /* What did not begin for want of memory, or of a thread, is begun by the first look. */
@@ -675,7 +886,7 @@ static int fill_one(struct fm_follow *f, const struct fm_config_store *of, struc
 
 	if (!o)
 		return fill_later(f, of, err);
-	if (!o->is_done)	/* or one that is on the same mount */
+	if (!o->is_done || o->found != AS_IT_WAS)	/* or one that is on the same mount */
 		return fill_silent(f, of, err);
 	store = o->store;
 	ret = o->ret;

@@ -22,6 +22,7 @@
 #include "mover/base/within.h"
 #include "mover/daemon/faults.h"
 #include "mover/daemon/fmoved.h"
+#include "mover/daemon/own_dirs.h"
 #include "mover/store/access.h"
 #include "mover/store/store.h"
 
@@ -74,8 +75,10 @@ static int open_stores(const struct fm_config *cfg, struct fm_err *err)
 		if (cfg->stores[i].volume[0])	/* it may not be mounted yet */
 			continue;
 		ret = fm_fmoved_open_store(&cfg->stores[i], NULL, &store, err);
-		if (ret == 0)
-			store->ops->free(store);
+		if (ret < 0)
+			break;
+		ret = fm_own_dirs_check(cfg, &cfg->stores[i], &store->way, err);
+		store->ops->free(store);
 	}
 	return ret;
 }

@@ -31,6 +31,7 @@
 #include "mover/base/within.h"
 #include "mover/base/worker.h"
 #include "mover/daemon/faults.h"
+#include "mover/daemon/own_dirs.h"
 #include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"
@@ -110,6 +111,12 @@ static void trial_run(void *arg)
 	struct trial *t = arg;
 
 	t->ret = fm_fmoved_open_store(t->of, NULL, &t->store, &t->err);
+	if (t->ret == 0)
+		t->ret = fm_own_dirs_check(t->cfg, t->of, &t->store->way, &t->err);
+	if (t->ret < 0 && t->store) {
+		t->store->ops->free(t->store);
+		t->store = NULL;
+	}
 	if (atomic_exchange(&t->state, TRIED) != LEFT)
 		return;
 	if (t->ret == 0)
@@ -339,7 +346,7 @@ static void take_over(struct fm_reload *r)
 		if (!r->stores[i])
 			continue;
 		say_at(&r->cfg->stores[i], r->stores[i]);
-		if (fm_engine_set_store(fmoved->engine, r->stores[i], &err) < 0)
+		if (fm_follow_take(fmoved->follow, &r->cfg->stores[i], r->stores[i], &err) < 0)
 			fm_log_error("reload: store \"%s\": %s", r->cfg->stores[i].name, err.text);
 		r->stores[i] = NULL;	/* taken over */
 	}

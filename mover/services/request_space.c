@@ -97,8 +97,12 @@ bool fm_request_goes_on(struct fm_request *r)
 	struct fm_store_ref *ref = r->store_ref;
 	bool is_asked = ref->store->ops->space || ref->store->is_silent;
 
-	if (r->verb == FM_VERB_FREE && r->work_ret == 0 && ref->store->silent_code < 0)
+	if (r->verb == FM_VERB_FREE && r->work_ret == 0 && ref->store->silent_code < 0) {
 		r->work_ret = ref->store->silent_code;
+		if (ref->store->silent_why[0])
+			(void)fm_err_set(&r->work_err, r->work_ret, "store %s: %s",
+					 ref->store->name, ref->store->silent_why);
+	}
 	if (r->verb != FM_VERB_FREE || r->is_at_room || r->work_ret < 0 ||
 	    !is_asked || (r->is_any_store && !r->page.space.may_read))
 		return false;

@@ -44,6 +44,8 @@ static int say_silent(struct fm_engine *e, const struct fm_store_ref *ref, struc
 {
 	const struct fm_store *s = ref->store;
 
+	if (s->silent_why[0])
+		return fm_err_set(err, s->silent_code, "store %s: %s", s->name, s->silent_why);
 	if (s->silent_code < 0)
 		return fm_err_sys(err, s->silent_code, "store %s: open its directory", s->name);
 	return fm_err_set(err, -ETIMEDOUT, "store %s: %s has not answered for %llu s", s->name,

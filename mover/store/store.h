@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "mover/base/dirway.h"
 #include "mover/base/err.h"
 #include "mover/base/group_id.h"
 #include "mover/base/loop.h"
@@ -560,7 +561,7 @@ struct fm_store {
 	dev_t device;			/* that it is on, as stat(2) has it; 0: none */
 	bool may_stand;			/* its file system may never answer: see may_stand.h */
 	ino_t inode;			/* of its directory there */
-	size_t mount_len;		/* of its path: fm_mount_len(), when it was opened */
+	struct fm_dirway way;		/* of its directory; of a silent one: where it was last */
 	/* the stores of other nodes that have it, too, have the same bytes; "": none */
 	char shared[FM_SHARED_LEN_MAX + 1];
 	bool is_sealed;			/* ... which no node changes as long as it is called so */
@@ -573,6 +574,8 @@ struct fm_store {
 	 */
 	bool is_silent;
 	int silent_code;
+	char silent_why[256];		/* in words, where the code says too little; else "" */
+	bool is_asked_for;		/* a reload asks for what its path leads to now */
 	bool is_of_users;		/* and its rules name some */
 };
 

@@ -649,6 +649,9 @@ static int open_root(struct fm_store_dir *dir, const char *path, struct fm_err *
 		return fm_err_sys(err, ret, "directory %s: look at its file system", path);
 	dir->store.may_stand = fm_fs_may_stand(&fs);
 	dir->store.inode = st.st_ino;
+	ret = fm_dirway_of(fd, &dir->store.way);
+	if (ret < 0)
+		return fm_err_sys(err, ret, "directory %s: look at it", path);
 	ret = fm_sys_open_beneath(fd, ".", O_PATH);
 	if (ret == -ENOSYS || ret == -EPERM)
 		return fm_err_set(err, -ENOSYS,

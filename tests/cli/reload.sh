@@ -51,19 +51,6 @@ logged() {
 	await has_said "$1" || bad "no \"$1\" in: $(cat new)"
 }
 
-# The directory of a store is another one now: that is served, after a reload and without one.
-sed -i "s,^stores = (,& { name = \"t\"; directory = \"$node/t\"; }\,," "$conf"
-reload 'reloaded'
-use 2
-moved='store "t": .*/t is another directory than the one that was open'
-lines=$(wc -l <"$node/log")	# it may be seen before the reload looks
-mv "$node/t" "$node/former" && mkdir "$node/t"
-kill -HUP "$(cat "$node/pid")"
-logged "$moved;"
-ok fmove put f n1:t/g
-same f "$node/t/g"
-[ ! -e "$node/former/g" ] || bad "it went to the former directory"
-
 # begun NAME: a put to it begins, and goes on until left_over.
 mkfifo more
 is_begun() {
@@ -72,7 +59,7 @@ is_begun() {
 begun() {
 	exec {end}<>more
 	fmove put - "n1:t/$1" <more >left.out 2>&1 {end}>&- &
-	left=$!
+	writer=$!
 	await is_begun "$1" || bad "t/$1 does not begin: $(cat left.out)"
 	echo data >&$end
 }
@@ -81,41 +68,66 @@ begun() {
 left_over() {
 	exec {end}>&-
 	local code=0
-	wait $left || code=$?
+	wait $writer || code=$?
 	[ $code -eq 1 ] || bad "what went to the former directory ended with $code: $(cat left.out)"
 	grep -q 'its path leads to another directory' left.out || bad "it is not told why: $(cat left.out)"
 }
 
+# unserved PATTERN: nothing goes to the directory that the path has left, nor to another one before a reload; the log
+# and the answer say why.
+elsewhere='its path leads to another directory than the one that was open, or to none; systemctl reload fmoved'
+unserved() {
+	logged "store \"t\" at .*/t: $1"
+	no 1 "store t: $1" fmove put --force f n1:t/unserved
+	no 1 "store t: $1" fmove df n1:t
+}
+
+# The directory of a store is another one now. Who renamed it does not choose what is served: a reload does, and not
+# what the node keeps for itself. When the path leads back that is served again.
+sed -i "s,^stores = (,& { name = \"t\"; directory = \"$node/t\"; }\,," "$conf"
+reload 'reloaded'
+use 2
 begun late
 lines=$(wc -l <"$node/log")
-mv "$node/t" "$node/former2" && mkdir "$node/t"
-logged "$moved;"
+mv "$node/t" "$node/former" && mkdir "$node/t"
+unserved "$elsewhere"
 left_over
-ok fmove put f n1:t/h
-same f "$node/t/h"
-
-# What is there cannot be opened: nothing is put into the former one either. Once it can, it is served.
+rmdir "$node/t" && mv "$node/former" "$node/t"
+logged 'store "t": .*/t leads to the directory again that was open'
+ok fmove put f n1:t/g
+[ ! -e "$node/t/late" ] || bad "what was refused is there"
 lines=$(wc -l <"$node/log")
-mv "$node/t" "$node/former3" && : >"$node/t"
-logged 'store "t".*[Nn]ot a directory'
-no 1 'store t: .*Not a directory' fmove put --force f n1:t/h
+mv "$node/t" "$node/former" && ln -s "$node" "$node/t"
+unserved "$elsewhere"
+lines=$(wc -l <"$node/log")
+kill -HUP "$(cat "$node/pid")"
+logged 'store "t": what .*/t leads to is, or holds, or lies in .*, which this node keeps for itself'
+no 6 'store t: its path leads to what this node keeps for itself' fmove get n1:t/fmove.conf back
+no 2 'lies in .*, which this node keeps for itself' "$FMOVE_BIN/fmoved" --config "$conf" --check
 rm "$node/t" && mkdir "$node/t"
-logged 'store "t": the file system of .*/t answers now'
-ok fmove put f n1:t/h
-same f "$node/t/h"
+reload 'store "t": what is at .*/t now is served;'
+ok fmove put f n1:t/g
+same f "$node/t/g"
 
-# A file system is mounted there, as one that is late at boot. When it is unmounted what is open stays: beneath it nobody wants his files.
+# A file system is mounted there, as one that is late at boot: that is served by itself. What was going beneath is not done, and when it is unmounted
+# nothing goes there, also after a reload that changes the store.
 if mount -t tmpfs none "$node/t" 2>/dev/null; then
 	trap 'status=$?; umount -l "$node/t" 2>/dev/null; (exit $status); down' EXIT
-	logged "$moved, on another file system;"
+	logged 'store "t": what is at .*/t now is served, which is on another file system'
+	umount -l "$node/t"
+	gone='what was mounted at its path, or above it, is not mounted any more'
+	unserved "$gone"
+	lines=$(wc -l <"$node/log")
+	sed -i 's/{ name = "t";/& durability = "memory";/' "$conf"
+	reload 'reloaded'
+	unserved "$gone"
+	[ ! -e "$node/t/unserved" ] || bad "it went beneath the mount point"
+	lines=$(wc -l <"$node/log")
+	mount -t tmpfs none "$node/t"
+	logged 'store "t": what is at .*/t now is served|leads to the directory again'
 	ok fmove put f n1:t/i
 	same f "$node/t/i"
-	lines=$(wc -l <"$node/log")
 	umount -l "$node/t"
-	logged 'store "t": what was mounted at .*/t, or above it, is not mounted any more'
-	ok fmove get n1:t/i back
-	ok fmove put f n1:t/j
-	[ ! -e "$node/t/j" ] || bad "it went beneath the mount point"
 fi
 use 1
 cp before "$conf"

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* dirway - see dirway.h. */
+#include "mover/base/dirway.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mover/base/call.h"
+#include "mover/base/mount_of.h"
+
+#define MOUNTS "/proc/self/mountinfo"
+
+/* ---- mounts ---- */
+
+struct mount {
+	unsigned id;
+	unsigned parent;
+	uint64_t sum;		/* of all that says which mount it is */
+};
+
+struct mounts {
+	struct mount *of;
+	size_t count, size;
+};
+
+/* FNV-1a over the first words of a line: the IDs, the device, its directory, the mount point. */
+static uint64_t sum_of(const char *line)
+{
+	uint64_t sum = 0xcbf29ce484222325;
+	unsigned words = 0;
+
+	for (; *line && words < 5; line++) {
+		words += *line == ' ';
+		sum = (sum ^ (unsigned char)*line) * 0x100000001b3;
+	}
+	return sum ? sum : 1;
+}
+
+static bool add(struct mounts *m, const char *line)
+{
+	struct mount is = { .sum = sum_of(line) }, *more;
+
+	if (sscanf(line, "%u %u", &is.id, &is.parent) != 2)
+		return true;
+	if (m->count == m->size) {
+		m->size = m->size ? 2 * m->size : 64;
+		more = realloc(m->of, m->size * sizeof(*more));
+		if (!more)
+			return false;
+		m->of = more;
+	}
+	m->of[m->count++] = is;
+	return true;
+}
+
+static void read_all(FILE *from, struct mounts *m)
+{
+	char *line = NULL;
+	size_t size = 0;
+
+	*m = (struct mounts){ 0 };
+	while (getline(&line, &size, from) >= 0 && add(m, line))
+		;
+	free(line);
+}
+
+static const struct mount *find(const struct mounts *m, unsigned id)
+{
+	for (size_t i = 0; i < m->count; i++)
+		if (m->of[i].id == id)
+			return &m->of[i];
+	return NULL;
+}
+
+void fm_dirway_mount_in(FILE *mounts, unsigned id, struct fm_dirway *out)
+{
+	const struct mount *at;
+	struct mounts m;
+
+	read_all(mounts, &m);
+	at = find(&m, id);
+	out->mount = at ? at->sum : 0;
+	/* the top one's parent is not listed; no more than there are, whatever the file says */
+	for (out->depth = 0; at && out->depth < m.count; out->depth++)
+		at = find(&m, at->parent);
+	free(m.of);
+}
+
+bool fm_dirway_lists(FILE *mounts, uint64_t mount)
+{
+	struct mounts m;
+	bool is = false;
+
+	read_all(mounts, &m);
+	for (size_t i = 0; i < m.count; i++)
+		is |= m.of[i].sum == mount;
+	free(m.of);
+	return is;
+}
+
+static void look_up(unsigned id, struct fm_dirway *out)
+{
+	FILE *mounts = id > 0 ? fopen(MOUNTS, "re") : NULL;
+
+	if (!mounts)
+		return;
+	fm_dirway_mount_in(mounts, id, out);
+	(void)fclose(mounts);	/* only read */
+}
+
+/* 0: not found. */
+static unsigned mount_id(int fd)
+{
+	char path[64], *line = NULL;
+	unsigned id = 0;
+	size_t size = 0;
+	FILE *info;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = fopen(path, "re");
+	while (info && id == 0 && getline(&line, &size, info) >= 0)
+		(void)sscanf(line, "mnt_id: %u", &id);
+	if (info)
+		(void)fclose(info);	/* only read */
+	free(line);
+	return id;
+}
+
+/* ---- where a path leads ---- */
+
+int fm_dirway_of(int fd, struct fm_dirway *out)
+{
+	struct stat st;
+	int ret = fm_call(fstat(fd, &st));
+
+	*out = (struct fm_dirway){ 0 };
+	if (ret < 0)
+		return ret;
+	out->device = st.st_dev;
+	out->inode = st.st_ino;
+	look_up(mount_id(fd), out);
+	return 0;
+}
+
+int fm_dirway_at(const char *path, struct fm_dirway *out)
+{
+	int fd = fm_call(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
+	int ret;
+
+	*out = (struct fm_dirway){ 0 };
+	if (fd < 0)
+		return fd;
+	ret = fm_dirway_of(fd, out);
+	close(fd);
+	return ret;
+}
+
+void fm_dirway_spelled(const char *path, struct fm_dirway *out)
+{
+	*out = (struct fm_dirway){ 0 };
+	look_up(fm_mount_of(path), out);
+}
+
+/* ---- what it led to before ---- */
+
+bool fm_dirway_is_same(const struct fm_dirway *a, const struct fm_dirway *b)
+{
+	return a->device != 0 && a->device == b->device && a->inode == b->inode;
+}
+
+bool fm_dirway_is_unmounted(const struct fm_dirway *was)
+{
+	FILE *mounts = was->mount ? fopen(MOUNTS, "re") : NULL;
+	bool is_there;
+
+	if (!mounts)
+		return false;
+	is_there = fm_dirway_lists(mounts, was->mount);
+	(void)fclose(mounts);	/* only read */
+	return !is_there;
+}
+
+bool fm_dirway_is_beneath(const struct fm_dirway *now, const struct fm_dirway *was)
+{
+	return now->depth < was->depth && fm_dirway_is_unmounted(was);
+}
+
+/* One on the way: of root or of us, and no other may rename in it; in one that is sticky, not what
+ * is ours. */
+static bool is_ours(int top, const char *dir, bool may_be_sticky)
+{
+	int fd = fm_call_open_below(top, dir, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+	struct stat st;
+	int ret;
+
+	if (fd < 0)
+		return false;
+	ret = fm_call(fstat(fd, &st));
+	close(fd);
+	return ret == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
+	       ((st.st_mode & 022) == 0 || (may_be_sticky && st.st_mode & S_ISVTX));
+}
+
+/* Whether a path without a link leads to that directory, and only root and we can change that. */
+static bool is_ours_alone(const char *path, const struct fm_dirway *now)
+{
+	int top = fm_call(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)), fd;
+	struct fm_dirway is = { 0 };
+	bool is_last = true, is_so;
+	char dir[PATH_MAX], *slash;
+
+	if (top < 0)
+		return false;
+	is_so = (size_t)snprintf(dir, sizeof(dir), "%s", path + strspn(path, "/")) < sizeof(dir);
+	for (size_t len = strlen(dir); len > 0 && dir[len - 1] == '/'; len--)
+		dir[len - 1] = '\0';
+	fd = is_so && dir[0] ? fm_call_open_below(top, dir, O_PATH | O_DIRECTORY, 0,
+						  RESOLVE_NO_SYMLINKS)
+			     : -ENOENT;
+	is_so = fd >= 0 && fm_dirway_of(fd, &is) == 0 && fm_dirway_is_same(&is, now);
+	if (fd >= 0)
+		close(fd);
+	while (is_so && (slash = strrchr(dir, '/'))) {
+		*slash = '\0';
+		is_so = is_ours(top, dir, !is_last);
+		is_last = false;
+	}
+	is_so = is_so && is_ours(top, ".", !is_last);
+	close(top);
+	return is_so;
+}
+
+bool fm_dirway_is_mounted_over(const char *path, const struct fm_dirway *now,
+			       const struct fm_dirway *was)
+{
+	return now->device != was->device && now->mount && was->mount &&
+	       now->mount != was->mount && now->depth >= was->depth && is_ours_alone(path, now);
+}
