@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/check.h"
 #include "config/files.h"
 #include "config/keys.h"
 #include "config/value.h"
@@ -355,9 +356,12 @@ static void try_store(struct trial *t, const struct fm_config_store *store)
 {
 	char whose[PATH_MAX + FM_VALUE_NAME_MAX + 32], what[FM_PREFLIGHT_MEND_MAX];
 	bool is_written = store->write[0], is_open = !is_closed_by_unit(t, store->directory);
+	struct fm_err err;
 
 	if (store->directory[0] != '/')
 		return;
+	if (fm_config_check_real(t->cfg, store, &err) < 0)
+		found(t, err.text, "%s", "");
 	(void)snprintf(whose, sizeof(whose), "%s:%u: store \"%s\"", store->file, store->line,
 		       store->name);	/* fits */
 	if (!store->volume[0])

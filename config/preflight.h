@@ -21,8 +21,8 @@ struct fm_err;
 
 #define FM_SERVICE_USER "fmove"		/* whom fmoved.service names */
 #define FM_PREFLIGHT_MEND_MAX (2 * PATH_MAX)
-/* three for each store, two for each socket (its user and its group), and those of the node */
-#define FM_PREFLIGHT_FAULTS_MAX (3 * FM_CONFIG_STORES_MAX + 2 * FM_CONFIG_SOCKETS_MAX + 16)
+/* four for each store, two for each socket (its user and its group), and those of the node */
+#define FM_PREFLIGHT_FAULTS_MAX (4 * FM_CONFIG_STORES_MAX + 2 * FM_CONFIG_SOCKETS_MAX + 16)
 
 struct fm_preflight_fault {
 	char what[FM_PREFLIGHT_MEND_MAX];

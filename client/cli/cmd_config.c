@@ -2,10 +2,14 @@
 /* cmd_config - fmove config: check a configuration, print an example, list the options. */
 #include "client/cli/cmd.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "config/config.h"
+#include "config/files.h"
 #include "config/options.h"
 #include "mover/base/err.h"
 #include "mover/base/json.h"
@@ -54,12 +58,25 @@ static void print_text(const char *file, const struct fm_config *cfg)
 		     cfg->volume_count == 1 ? "" : "s");
 }
 
+/* As fmoved does: where the configuration is says what no store may hold. */
+static int make_absolute(const char *file, char out[static PATH_MAX], struct fm_err *err)
+{
+	char here[PATH_MAX] = "";
+
+	if (file[0] != '/' && !getcwd(here, sizeof(here)))
+		return fm_err_sys(err, -errno, "%s", file);
+	if (file[0] == '/' || strcmp(here, "/") == 0)
+		here[0] = '\0';
+	return fm_path_join(here, file[0] == '/' ? file + 1 : file, out, err);
+}
+
 static int check(const char *file, bool is_json)
 {
+	char path[PATH_MAX];
 	struct fm_err err = { 0 };
 	struct fm_config *cfg;
 
-	if (fm_config_load(file, &cfg, &err) < 0)
+	if (make_absolute(file, path, &err) < 0 || fm_config_load(path, &cfg, &err) < 0)
 		return fm_fail("config check", &err);
 	(is_json ? print_json : print_text)(file, cfg);
 	fm_config_free(cfg);

@@ -46,6 +46,14 @@ whose=$(stat -c %U "$dir/n" "$dir"/n/{node.key,fmove.conf,peers.d,invites,state}
 [ "$whose" = nobody ] || bad "what init made for nobody is of $whose: $(ls -la "$dir/n")"
 ok fmoved --config "$conf" --check
 
+# A store that leads to what lets peers in.
+ln -s n/peers.d "$dir/other"
+sed "s,$dir/models,$dir/other," "$conf" >"$dir/n/other.conf"
+fmoved --config "$dir/n/other.conf" --check 2>err
+[ $? -eq 2 ] && grep -q 'other" (really .*/n/peers.d) and the entries of peers .* must not be within each other' err ||
+	bad "a store that leads to peers.d: $(cat err)"
+rm "$dir/n/other.conf" "$dir/other"
+
 # A store that is root's, the owner being nobody; a start warns and goes on.
 chown root: "$dir/models"
 faulty 'fmove.conf:[0-9]+: store "m": fmoved, as user nobody, cannot write to .*/models: Permission denied'
