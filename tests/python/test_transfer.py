@@ -81,11 +81,20 @@ class Put(Case):
             file.seek(1000)
             fcntl.lockf(file, fcntl.LOCK_EX)
             flags = fcntl.fcntl(file, fcntl.F_GETFL)
-            self.fm.put(file, self.name("f"))
+            before = len(os.listdir("/proc/self/fd"))
+            seen = []
+            self.fm.put(file, self.name("f"), progress=lambda _: seen.append(os.lseek(file.fileno(), 0, os.SEEK_CUR)))
             self.fm.put(file.fileno(), self.name("fd"))
             self.assertEqual((file.tell(), fcntl.fcntl(file, fcntl.F_GETFL)), (1000, flags))
+            with connection._opened(file):  # a put that lasts
+                self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_CUR), 1000)
+            self.assertEqual(set(seen) - {1000}, set())
             self.assertEqual(in_child(is_locked), 0)
+            self.assertEqual(len(os.listdir("/proc/self/fd")), before + 1)  # however often it is put
         self.assertEqual((self.stored("f"), self.stored("fd")), (content, content))
+        with open(self.local("other", b"1"), "rb") as file:
+            self.fm.put(file, self.name("other"))
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before - 1)  # the lock is gone, and so is what was kept for it
 
     def test_pipe(self):
         reader, writer = os.pipe()

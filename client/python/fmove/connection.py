@@ -554,9 +554,9 @@ def _teller(progress: Optional[OnProgress]) -> Callable[[Event], None]:
 def _opened(named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> Iterator[io.FileIO]:
     """A descriptor for the daemon, of what a program names: a path, a descriptor, an open file.
 
-    All of a regular file is sent, wherever the program stands in it, and it stands there afterwards:
-    so the file is opened once more, at its start. But not one that somebody has a lock of: whoever
-    closes any descriptor of a file gives up the locks that his process has of it.
+    All of a regular file is sent, wherever the program stands in it, and it stands there meanwhile,
+    too: so the file is opened once more, at its start. Whoever closes any descriptor of a file
+    gives up the locks that his process has of it, so one of a file with a lock is closed later.
     """
     if isinstance(named, io.IOBase):
         named.flush()
@@ -567,27 +567,66 @@ def _opened(named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> Iterator[i
     elif not modes.S_ISREG(os.fstat(named).st_mode):
         yield io.FileIO(named, closefd=False)
     else:
-        again = None if _is_locked(named) else _opened_again(named)
+        again = _opened_again(named)
         if again is not None:
-            with again:
+            try:
                 yield again
+            finally:
+                _close_or_keep([again])
         else:
             with _at_start(named) as file:
                 yield file
 
 
 def _opened_again(fd: int) -> Optional[io.FileIO]:
-    """None: it is somebody else's, who opened it for us."""
+    """None: it is somebody else's, who opened it for us; or nobody can say when to close it."""
     access = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+    kept = _take_kept()
+    same = [file for file in kept if _is_of(file.fileno(), fd, access)][:1]
+    _close_or_keep([file for file in kept if file not in same])
     try:
+        _is_locked(fd)
+        if same:
+            os.lseek(same[0].fileno(), 0, os.SEEK_SET)
+            return same[0]
         return owned(os.open, f"/proc/self/fd/{fd}", access | os.O_CLOEXEC)
     except OSError:
         return None
 
 
+_kept: List[io.FileIO] = []  # of files with a lock, each for the next put of that file or any other
+
+
+def _take_kept() -> List[io.FileIO]:
+    """Without a lock, which a child process could find taken: another thread takes others."""
+    taken: List[io.FileIO] = []
+    with contextlib.suppress(IndexError):
+        while True:
+            taken.append(_kept.pop())
+    return taken
+
+
+def _is_of(kept: int, fd: int, access: int) -> bool:
+    is_same = os.path.samestat(os.fstat(kept), os.fstat(fd))
+    return is_same and fcntl.fcntl(kept, fcntl.F_GETFL) & os.O_ACCMODE == access
+
+
+def _close_or_keep(files: List[io.FileIO]) -> None:
+    for file in files:
+        try:
+            is_kept = _is_locked(file.fileno())
+        except OSError:
+            is_kept = True
+        if is_kept:
+            _kept.append(file)
+        else:
+            file.close()
+
+
 @contextlib.contextmanager
 def _at_start(fd: int) -> Iterator[io.FileIO]:
-    """What the daemon does with position and flags is seen in it until it is sent."""
+    """What the daemon does with position and flags is seen in it until it is sent: nobody may use it
+    meanwhile."""
     stood, flags = os.lseek(fd, 0, os.SEEK_CUR), fcntl.fcntl(fd, fcntl.F_GETFL)
     os.lseek(fd, 0, os.SEEK_SET)
     try:
@@ -600,10 +639,7 @@ def _at_start(fd: int) -> Iterator[io.FileIO]:
 def _is_locked(fd: int) -> bool:
     """By anybody, this process among them."""
     asked = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    try:
-        told = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
-    except OSError:
-        return True
+    told = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
     return bool(struct.unpack(FLOCK, told)[0] != fcntl.F_UNLCK)
 
 
@@ -665,6 +701,8 @@ _connections: Dict[str, Connection] = {}
 def _close_all() -> None:
     for connection in list(_connections.values()):
         connection.close()
+    for file in _kept:
+        file.close()
 
 
 def connect(socket: Optional[str] = None) -> Connection:
