@@ -3,6 +3,7 @@
 #include "client/cli/setup.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -339,7 +340,9 @@ struct making {
 	const struct fm_setup *setup;
 	const char *dir;		/* a real path */
 	int dir_fd;			/* of it (O_PATH) */
-	bool is_dir_given;		/* it was made here, for the daemon's user */
+	bool is_dir_given;		/* it becomes the daemon's user's */
+	bool is_dir_found;		/* it is given, and was not made here */
+	struct stat dir_was;		/* of one that was found: whose it was */
 	struct fm_preflight_user owner;
 	struct fm_undo *undo;
 };
@@ -469,6 +472,35 @@ static int make_config(struct making *m, const char *text, struct fm_err *err)
 	return m->is_dir_given ? give_file(m, FM_CONFIG_FILE, err) : 0;
 }
 
+static bool has_only_key(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	bool is_so = dir;
+
+	if (!dir && fd >= 0)
+		(void)close(fd);	/* nothing was read */
+	while (is_so && (entry = readdir(dir)) != NULL)
+		is_so = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+			strcmp(entry->d_name, "node.key") == 0;
+	if (dir)
+		(void)closedir(dir);
+	return is_so;
+}
+
+/*
+ * Of two that begin at once, one may have made the directory and the other the key. The key's maker
+ * goes on, so it also gives a directory that is ours and has nothing else in it.
+ */
+static void take_dir(struct making *m)
+{
+	m->is_dir_found = !m->is_dir_given && !is_system(m->dir) &&
+			  fstat(m->dir_fd, &m->dir_was) == 0 && m->dir_was.st_uid == geteuid() &&
+			  has_only_key(m->dir_fd);
+	m->is_dir_given |= m->is_dir_found;
+}
+
 /*
  * The key first: of two that begin at once, one makes it, and the other has made nothing yet that
  * it would take away. The directory around all is given last: until then nobody else can change
@@ -479,6 +511,8 @@ static int write_node(struct making *m, const char *text, uint8_t key[static FM_
 {
 	int ret = make_key(m, key, err);
 
+	if (ret == 0)
+		take_dir(m);
 	if (ret == 0)
 		ret = make_dirs(m, err);
 	if (ret == 0)
@@ -599,6 +633,8 @@ int fm_setup_write(const struct fm_setup *setup, struct fm_undo *undo, struct fm
 		ret = find_owner(setup, &m.owner, err);
 	if (ret == 0)
 		ret = write_all(&m, setup->node ? setup->node : node, cfg, key, err);
+	if (ret < 0 && m.is_dir_found)	/* the first error is the one to tell */
+		(void)fchownat(m.dir_fd, "", m.dir_was.st_uid, m.dir_was.st_gid, AT_EMPTY_PATH);
 	if (m.dir_fd >= 0)
 		(void)close(m.dir_fd);	/* only named */
 	if (ret < 0)

@@ -89,7 +89,20 @@ for round in 1 2 3; do
 		[ -e "$dir/n/sub/$name" ] || bad "of four at once: no $name, but $(ls -A "$dir/n/sub")"
 	done
 	rm -r "$dir/n"
+	# once for another user, to whom all of it is given, whoever of the four made the directory
+	if [ $round = 2 ] && [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
+		init+=(--user nobody)
+	fi
 done
+if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
+	mkdir -p "$dir/n/sub" # by another one, just now
+	no 1 'no directory' "${init[@]}" --store "s=$dir/w/file"
+	[ "$(stat -c %U "$dir/n/sub")" = root ] && [ -z "$(ls -A "$dir/n/sub")" ] || bad "an init that failed has given the directory: $(ls -la "$dir/n/sub")"
+	ok "${init[@]}"
+	[ "$(stat -c %U "$dir/n/sub" "$dir/n/sub/fmove.conf" | sort -u)" = nobody ] || bad "it is not given: $(ls -la "$dir/n/sub")"
+	rm -r "$dir/n"
+	unset 'init[-1]' 'init[-1]'
+fi
 
 # Several addresses, with and without a port; each stands in the line, the first is the node's.
 no 2 'HOST or HOST:PORT' "${init[@]}" --address 'a b'
