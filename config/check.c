@@ -183,7 +183,8 @@ static int check_apart(const struct fm_config *cfg, const struct fm_config_store
 		{state, FM_CONFIG_JOBS_DIR, "jobs of node.state_directory", false},
 		{state, FM_CONFIG_BOOK_DIR,
 		 "addresses of peers (" FM_CONFIG_BOOK_DIR ") of node.state_directory", false},
-		{cfg->dir, FM_CONFIG_PEERS_DIR, "entries of peers (" FM_CONFIG_PEERS_DIR ")", false},
+		{cfg->dir, FM_CONFIG_PEERS_DIR, "entries of peers (" FM_CONFIG_PEERS_DIR ")",
+		 false},
 		{cfg->dir, FM_CONFIG_INVITES_DIR, "invitations (" FM_CONFIG_INVITES_DIR ")", false},
 		{cfg->node.key_file, "", "key of the node (node.key_file)", true},
 	};

@@ -222,7 +222,8 @@ const struct fm_option fm_options[] = {
 	{ "stores.name", FM_OPTION_NAME, STORE(name), 0, 0, NULL, NULL, true,
 	  "The store's name, as NODE:STORE/PATH says it" },
 	{ "stores.directory", FM_OPTION_DIRECTORY, STORE(directory), 0, 0, NULL, NULL, true,
-	  "Where its files are; it must exist. \"null:\" forgets what is put there, for "
+	  "Where its files are; it must exist, and neither hold nor be in what this node keeps for "
+	  "itself: its key, peers.d, invites, jobs. \"null:\" forgets what is put there, for "
 	  "measuring" },
 	{ "stores.read", FM_OPTION_WHO, STORE(read), 0, FM_CONFIG_WHO_MAX, "*", NULL, true,
 	  "Who may read. Users, groups and \"*\" count for staged copies, too (fmove-cache(5))" },

@@ -93,8 +93,8 @@ struct fmove_job {
 	unsigned excludes_count;
 	char excludes[FMOVE_EXCLUDES_MAX][FMOVE_EXCLUDE_MAX + 1];
 	/*
-	 * It is of the user that we are to the daemon: whom a socket of one user makes of us, or root
-	 * in a container, need not have the user id of this process.
+	 * It is of the user that we are to the daemon: whom a socket of one user makes of us, or
+	 * root in a container, need not have the user id of this process.
 	 */
 	bool is_own;
 };
