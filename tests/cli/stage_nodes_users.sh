@@ -62,9 +62,9 @@ mkdir "$(store 3)/gone"
 random 3000 "$(store 3)/gone/f"
 await fmove ls n3:s || bad "n1 cannot reach n3"
 ok settled nobody 1 fmove stage n3:s/gone -- true
-ok bin_at_2 fmove stage n3:s/gone -- true
+ok settled bin_at_2 fmove stage n3:s/gone -- true
 rm -r "$(store 3)/gone"
-bin_at_2 fmove stage --check none --nodes n1,n2 n3:s/gone -- true >out 2>err || bad "--check none, of what is gone at the source: $(cat err)"
+settled bin_at_2 fmove stage --check none --nodes n1,n2 n3:s/gone -- true || bad "--check none, of what is gone at the source: $(cat err)"
 data=$(sed -n "s/^fmove: n1: ready: //p" err)
 as_user bin cat "$data/f" >out 2>&1 || bad "n1 says ready, and bin cannot read it: $(cat out)"
 
