@@ -75,6 +75,40 @@ static int check(int store, const struct stat *st, const struct fm_config_store 
 			  of->file, of->line, of->name, of->directory, path);
 }
 
+/* Whether one path is the other one, or below it. */
+static bool is_within(const char *path, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	while (len > 0 && dir[len - 1] == '/')
+		len--;
+	return strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/');
+}
+
+/*
+ * The cache is not looked at: no store waits for its file system. So a link in its own path is not
+ * followed.
+ */
+static int check_cache(int store, const struct fm_config *cfg, const struct fm_config_store *of,
+		       struct fm_err *err)
+{
+	const char *cache = cfg->staging.directory;
+	char fd[64], path[PATH_MAX];
+	ssize_t len;
+
+	(void)snprintf(fd, sizeof(fd), "/proc/self/fd/%d", store);
+	len = readlink(fd, path, sizeof(path) - 1);
+	if (len < 0 || strcmp(cache, "null:") == 0)
+		return 0;
+	path[len] = '\0';
+	if (!is_within(path, cache) && !is_within(cache, path))
+		return 0;
+	return fm_err_set(err, -EPERM,
+			  "%.200s:%u: store \"%s\": what %.200s leads to and staging.directory "
+			  "%.200s must not be within each other",
+			  of->file, of->line, of->name, of->directory, cache);
+}
+
 static int check_all(int store, const struct fm_config *cfg, const struct fm_config_store *of,
 		     const struct stat *st, struct fm_err *err)
 {
@@ -86,13 +120,12 @@ static int check_all(int store, const struct fm_config *cfg, const struct fm_con
 		{ cfg->node.state_directory, "" },
 		{ cfg->node.state_directory, FM_CONFIG_JOBS_DIR },
 		{ cfg->node.state_directory, FM_CONFIG_BOOK_DIR },
-		{ cfg->staging.directory, "." },
 	};
 	int ret = 0;
 
 	for (size_t i = 0; ret == 0 && i < sizeof(own) / sizeof(own[0]); i++)
 		ret = check(store, st, of, own[i][0], own[i][1], err);
-	return ret;
+	return ret < 0 ? ret : check_cache(store, cfg, of, err);
 }
 
 int fm_own_dirs_check(const struct fm_config *cfg, const struct fm_config_store *of,
