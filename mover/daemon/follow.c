@@ -847,11 +847,13 @@ int fm_follow_new(struct fm_fmoved *fmoved, struct fm_follow **out, struct fm_er
 	return 0;
 }
 
-/* What a server that is away makes of a look at a directory, and no mistake in a configuration. */
+/* What a server that is away makes of a look at a directory, or a mount that just comes, and no
+ * mistake in a configuration. */
 static bool is_of_server(int code)
 {
-	return code == -ENOTCONN || code == -ESTALE || code == -EIO || code == -ETIMEDOUT ||
-	       code == -EHOSTDOWN || code == -EHOSTUNREACH || code == -ECONNABORTED;
+	return code == -EAGAIN || code == -ENOTCONN || code == -ESTALE || code == -EIO ||
+	       code == -ETIMEDOUT || code == -EHOSTDOWN || code == -EHOSTUNREACH ||
+	       code == -ECONNABORTED;
 }
 
 static int fill_later(struct fm_follow *f, const struct fm_config_store *of, struct fm_err *err)
