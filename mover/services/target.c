@@ -40,14 +40,27 @@ int fm_target_check(struct fm_engine *e, const char *node, const char *store, st
 	return ret == 0 && store ? fm_target_check_store(store, err) : ret;
 }
 
+/*
+ * What refuses fmoved is no rule of the store: who is told that a rule refuses somebody takes his
+ * right to read copies away.
+ */
+static int not_by_a_rule(int code)
+{
+	return code == -EACCES || code == -EPERM ? -EAGAIN : code;
+}
+
 static int say_silent(struct fm_engine *e, const struct fm_store_ref *ref, struct fm_err *err)
 {
 	const struct fm_store *s = ref->store;
 
 	if (s->silent_why[0])
-		return fm_err_set(err, s->silent_code, "store %s: %s", s->name, s->silent_why);
-	if (s->silent_code < 0)
-		return fm_err_sys(err, s->silent_code, "store %s: open its directory", s->name);
+		return fm_err_set(err, not_by_a_rule(s->silent_code), "store %s: %s", s->name,
+				  s->silent_why);
+	if (s->silent_code < 0) {
+		(void)fm_err_sys(err, s->silent_code, "store %s: open its directory", s->name);
+		err->code = not_by_a_rule(err->code);
+		return err->code;
+	}
 	return fm_err_set(err, -ETIMEDOUT, "store %s: %s has not answered for %llu s", s->name,
 			  fm_store_silent_what(s),
 			  (unsigned long long)((fm_engine_now(e) - ref->room_asked_ns) /

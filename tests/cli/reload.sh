@@ -102,8 +102,8 @@ unserved "$elsewhere"
 lines=$(wc -l <"$node/log")
 kill -HUP "$(cat "$node/pid")"
 logged 'store "t": what .*/t leads to is, or holds, or lies in .*, which this node keeps for itself'
-no 6 'store t: its path leads to what this node keeps for itself' fmove get n1:t/fmove.conf back
-no 2 'lies in .*, which this node keeps for itself' "$FMOVE_BIN/fmoved" --config "$conf" --check
+no 1 'store t: its path leads to what this node keeps for itself' fmove get n1:t/fmove.conf back
+no 2 'must not be within each other' "$FMOVE_BIN/fmoved" --config "$conf" --check
 rm "$node/t" && mkdir "$node/t"
 reload 'store "t": what is at .*/t now is served;'
 ok fmove put f n1:t/g
