@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/openat2.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client/cli/cables.h"
@@ -490,6 +492,24 @@ static bool has_only_key(int dir_fd)
 }
 
 /*
+ * Whether the words of --dir lead to the directory without a link. Who owns a link on the way chose
+ * the directory, and might be given any that is root's and empty.
+ */
+static bool is_dir_said(const struct making *m)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_NO_SYMLINKS };
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, dir_of(m->setup), &how, sizeof(how));
+	struct stat st;
+	bool is_so = fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == m->dir_was.st_dev &&
+		     st.st_ino == m->dir_was.st_ino;
+
+	if (fd >= 0)
+		(void)close(fd);	/* only named */
+	return is_so;
+}
+
+/*
  * Of two that begin at once, one may have made the directory and the other the key. The key's maker
  * goes on, so it also gives a directory that is ours and has nothing else in it.
  */
@@ -497,7 +517,7 @@ static void take_dir(struct making *m)
 {
 	m->is_dir_found = !m->is_dir_given && !is_system(m->dir) &&
 			  fstat(m->dir_fd, &m->dir_was) == 0 && m->dir_was.st_uid == geteuid() &&
-			  has_only_key(m->dir_fd);
+			  is_dir_said(m) && has_only_key(m->dir_fd);
 	m->is_dir_given |= m->is_dir_found;
 }
 

@@ -8,7 +8,8 @@
 . "$(dirname "$0")/lib.sh"
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") || exit 1
 chmod 755 "$dir"
-mkdir "$dir/w" && cd "$dir/w" || exit 1
+mkdir "$dir/w" && cd -P "$dir/w" || exit 1
+dir=${PWD%/w} # without links
 pids=
 trap 'for p in $pids; do kill $p 2>/dev/null; done; down' EXIT
 
@@ -101,7 +102,20 @@ if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
 	ok "${init[@]}"
 	[ "$(stat -c %U "$dir/n/sub" "$dir/n/sub/fmove.conf" | sort -u)" = nobody ] || bad "it is not given: $(ls -la "$dir/n/sub")"
 	rm -r "$dir/n"
+	# An empty directory of root's to which a link leads, there or on the way, is not given: the link may be nobody's.
+	mkdir -p "$dir/roots/sub" "$dir/n"
+	for link in "$dir/n/sub $dir/roots/sub" "$dir/n $dir/roots"; do
+		rm -rf "$dir/n/sub" && { [ "${link% *}" != "$dir/n" ] || rmdir "$dir/n"; }
+		ln -s "${link#* }" "${link% *}"
+		"${init[@]}" >out 2>err && bad "what $link leads to was good enough"
+		[[ $(<err) == *"cannot write to $dir/roots/sub"* ]] || bad "at $link: $(<err)"
+		[ "$(stat -c %U "$dir/roots/sub")" = root ] && [ -z "$(ls -A "$dir/roots/sub")" ] ||
+			bad "what $link leads to was given, or has something left: $(ls -la "$dir/roots/sub")"
+	done
+	rm -r "$dir/n" "$dir/roots"
 	unset 'init[-1]' 'init[-1]'
+else
+	echo "not looked at, for lack of root or nobody: which directories init --user gives away"
 fi
 
 # Several addresses, with and without a port; each stands in the line, the first is the node's.
