@@ -118,7 +118,8 @@ static void job_read(const struct fm_json *json, struct fmove_job *j, uint64_t *
 	(void)fm_json_text(fm_json_get(json, "op"), &op);
 	j->user = (unsigned)user;
 	j->is_put = strcmp(op, "put") == 0;
-	(void)fm_json_bool(fm_json_get(json, "own"), &j->is_own);
+	if (fm_json_bool(fm_json_get(json, "own"), &j->is_own) < 0)
+		j->is_own = j->user == geteuid();	/* an older daemon does not say */
 	(void)fm_json_bool(fm_json_get(json, "detached"), &j->is_detached);
 	(void)fm_json_bool(fm_json_get(json, "attended"), &j->is_attended);
 	(void)fm_json_bool(fm_json_get(json, "tree"), &j->is_tree);

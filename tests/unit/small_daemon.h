@@ -41,6 +41,7 @@ struct counts {
 	atomic_bool confirms;		/* ... unless they are cancelled */
 	atomic_bool says_more;		/* events and keys that this library does not know */
 	atomic_bool is_strange;		/* answers are no JSON */
+	char jobs[48];			/* what answers have as "jobs"; or "" */
 };
 
 static struct counts *counts;
@@ -127,8 +128,9 @@ static bool answer(int fd, unsigned pause_us)
 	if (!id || counts->is_silent)
 		return true;
 	(void)usleep(pause_us);
-	(void)snprintf(text, sizeof(text), "{\"event\":\"done\",\"id\":%lu,\"buffer\":1}",
-		       strtoul(id + 5, NULL, 10));
+	(void)snprintf(text, sizeof(text),
+		       "{\"event\":\"done\",\"id\":%lu,\"buffer\":1%s%s}",
+		       strtoul(id + 5, NULL, 10), counts->jobs[0] ? ",\"jobs\":" : "", counts->jobs);
 	counts->answered++;
 	if (counts->is_strange)
 		(void)!write(fd, "\x7f" "FM2", 4);

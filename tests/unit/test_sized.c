@@ -494,6 +494,32 @@ static void test_another_version(void)
 	down(c);
 }
 
+/* Goal: a job is ours if the daemon says so; an older one does not, and who we are decides. */
+static void test_whose_job(void)
+{
+	static const struct {
+		const char *own;
+		unsigned other;		/* 0: it has our user id */
+		bool is_own;
+	} cases[] = {
+		{"", 0, true},
+		{"", 1, false},
+		{",\"own\":false", 0, false},
+		{",\"own\":true", 1, true},
+	};
+	struct fmove_job j = {.struct_size = sizeof(j)};
+	struct fmove *c = up(1, 0);
+	struct fmove_error err;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		(void)snprintf(counts->jobs, sizeof(counts->jobs), "[{\"user\":%u%s}]",
+			       (unsigned)geteuid() + cases[i].other, cases[i].own);
+		CU_ASSERT_EQUAL(fmove_find_job(c, "1", &j, &err), 0);
+		CU_ASSERT_EQUAL(j.is_own, cases[i].is_own);
+	}
+	down(c);
+}
+
 /* Whom a whole file is put for keeps its position; the rest of one is handed over as it is. */
 static void test_position_is_the_callers(void)
 {
@@ -579,6 +605,7 @@ static const struct fm_test tests[] = {
 	{ "results are filled in as far as the program knows them", test_results },
 	{ "what is told says the library's size", test_told },
 	{ "a daemon of another version", test_another_version },
+	{ "whose a job is, also of an older daemon", test_whose_job },
 	{ "the position of a whole file is its caller's", test_position_is_the_callers },
 	{ "what the caller has locked stays locked", test_locks_stay },
 	{ "the calls leave nothing behind", test_end },
