@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -109,6 +110,21 @@ static int check_cache(int store, const struct fm_config *cfg, const struct fm_c
 			  of->file, of->line, of->name, of->directory, cache);
 }
 
+/*
+ * The key may be elsewhere, and a link may lead to it: where it really is no store may write it. A
+ * store beside it may be. What is not there nobody can write through a store.
+ */
+static int check_key(int store, const struct fm_config *cfg, const struct fm_config_store *of,
+		     const struct stat *st, struct fm_err *err)
+{
+	char dir[PATH_MAX];
+
+	if (!realpath(cfg->node.key_file, dir))
+		return 0;
+	*strrchr(dir, '/') = '\0';
+	return check(store, st, of, dir, "", err);
+}
+
 static int check_all(int store, const struct fm_config *cfg, const struct fm_config_store *of,
 		     const struct stat *st, struct fm_err *err)
 {
@@ -125,6 +141,8 @@ static int check_all(int store, const struct fm_config *cfg, const struct fm_con
 
 	for (size_t i = 0; ret == 0 && i < sizeof(own) / sizeof(own[0]); i++)
 		ret = check(store, st, of, own[i][0], own[i][1], err);
+	if (ret == 0)
+		ret = check_key(store, cfg, of, st, err);
 	return ret < 0 ? ret : check_cache(store, cfg, of, err);
 }
 

@@ -104,6 +104,13 @@ kill -HUP "$(cat "$node/pid")"
 logged 'store "t": what .*/t leads to is, or holds, or lies in .*, which this node keeps for itself'
 no 1 'store t: its path leads to what this node keeps for itself' fmove get n1:t/fmove.conf back
 no 2 'must not be within each other' "$FMOVE_BIN/fmoved" --config "$conf" --check
+# So it is with the directory where its key is, also where that is over a link.
+rm "$node/t"
+reload 'error: .*store "t".*No such file'
+mkdir "$dir/keys" && mv "$node/node.key" "$dir/keys" && ln -s "$dir/keys/node.key" "$node/node.key"
+ln -s "$dir/keys" "$node/t"
+reload 'store "t": what .*/t leads to is, or holds, or lies in .*/keys/, which this node keeps for itself'
+rm "$node/node.key" && mv "$dir/keys/node.key" "$node/node.key"
 rm "$node/t" && mkdir "$node/t"
 reload 'store "t": what is at .*/t now is served;'
 ok fmove put f n1:t/g
