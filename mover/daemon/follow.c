@@ -34,8 +34,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +73,11 @@ struct fm_follow {
 	struct fm_list openings;	/* one for a name, directory and device at most */
 	unsigned count;			/* of them, OPENINGS_MAX at most */
 	unsigned looks;			/* so far; may begin anew */
+	/* of the stores of the configuration in force, as a look found it last */
+	struct place {
+		struct fm_dirway is;	/* which directory */
+		uint64_t sum;		/* place_of() its path; 0: not known */
+	} places[FM_STORES_MAX];
 };
 
 /* What a look at a store, or an opening, found of its path. */
@@ -96,6 +103,7 @@ struct opening {
 	struct fm_store *store;		/* the thread's, until it is done; NULL: not opened */
 	bool is_kept_apart;		/* it leads to what this node keeps for itself */
 	enum found found;		/* but AS_IT_WAS: it was not opened */
+	uint64_t place;			/* of a look that found it as it was; 0: not known */
 	struct fm_err err;
 	int ret;
 };
@@ -108,11 +116,29 @@ static bool leads_nowhere(int ret)
 	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP;
 }
 
+/* Which directory of which mount a path is, by its spelling: it asks no file system, so it may not
+ * hang. 0: not known. */
+static uint64_t place_of(const char *path)
+{
+	char text[2 * PATH_MAX];
+	uint64_t sum = 0xcbf29ce484222325;	/* FNV-1a */
+
+	if (!fm_mount_place(path, text, sizeof(text)))
+		return 0;
+	for (const char *at = text; *at; at++)
+		sum = (sum ^ (unsigned char)*at) * 0x100000001b3;
+	return sum ? sum : 1;
+}
+
+/* A look may have something mounted there (automount): only a place that stays counts. */
 static void look(struct opening *o)
 {
+	uint64_t place = place_of(o->of->directory);
 	struct fm_dirway now;
 	int ret = fm_dirway_at(o->of->directory, &now);
 
+	if (fm_dirway_is_same(&now, &o->was) && place == place_of(o->of->directory))
+		o->place = place;
 	if ((ret < 0 && !leads_nowhere(ret)) || fm_dirway_is_same(&now, &o->was))
 		return;
 	o->found = fm_dirway_is_unmounted(&o->was) ? UNMOUNTED : MOVED;
@@ -396,20 +422,31 @@ static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 		    const struct fm_volume_store *as);
 
 /* It is opened anew at once, where that is for us to do. */
+static void leave(struct fm_follow *f, const struct fm_config_store *of, enum found found,
+		  const struct fm_dirway *was, bool is_asked_for)
+{
+	struct fm_store_ref *ref;
+
+	fall_silent(f, of, found, was);
+	ref = fm_engine_store_rules(f->fmoved->engine, of->name, strlen(of->name));
+	if (!ref)
+		return;
+	ref->store->is_asked_for = is_asked_for;
+	fm_engine_store_put(ref);
+	open_as(f, of, NULL);
+}
+
 static void looked(struct opening *o)
 {
 	struct fm_follow *f = o->follow;
-	struct fm_store_ref *ref;
 
-	if (o->found == AS_IT_WAS || !is_open_as_it_was(o))
+	if (!is_open_as_it_was(o))
 		return;
-	fall_silent(f, o->of, o->found, &o->was);
-	ref = fm_engine_store_rules(f->fmoved->engine, o->of->name, strlen(o->of->name));
-	if (!ref)
-		return;
-	ref->store->is_asked_for = o->is_asked_for;
-	fm_engine_store_put(ref);
-	open_as(f, o->of, NULL);
+	if (o->found != AS_IT_WAS)
+		leave(f, o->of, o->found, &o->was, o->is_asked_for);
+	else if (o->place)
+		f->places[o->of - o->cfg->stores] =
+			(struct place){ .is = o->was, .sum = o->place };
 }
 
 /*
@@ -715,17 +752,38 @@ static void look_at_silent(struct fm_follow *f)
 			open_as(f, &cfg->stores[i], NULL);
 }
 
+/*
+ * Whether something was mounted or unmounted where a store was found: known without a look, which
+ * may hang, or fail, by just that, or wait for one that does.
+ */
+static bool has_other_place(const struct fm_follow *f, const struct fm_config_store *of,
+			    const struct fm_dirway *was)
+{
+	const struct place *place = &f->places[of - f->fmoved->cfg->stores];
+	uint64_t now;
+
+	if (!place->sum || !fm_dirway_is_same(&place->is, was))
+		return false;
+	now = place_of(of->directory);
+	return now && now != place->sum;
+}
+
 static void look_whether_moved(struct fm_follow *f, const struct fm_config_store *of,
 			       bool is_asked_for)
 {
 	struct fm_dirway was = of->volume[0] ? (struct fm_dirway){ 0 } : way_of(f, of);
 
-	if (was.device > 0)
+	if (was.device > 0 && has_other_place(f, of, &was)) {
+		f->places[of - f->fmoved->cfg->stores].sum = 0;
+		leave(f, of, fm_dirway_is_unmounted(&was) ? UNMOUNTED : MOVED, &was, is_asked_for);
+	} else if (was.device > 0) {
 		look_at(f, of, &was, is_asked_for);
+	}
 }
 
 void fm_follow_look(struct fm_follow *f)
 {
+	memset(f->places, 0, sizeof(f->places));	/* those of another configuration */
 	for (unsigned i = 0; i < f->fmoved->cfg->store_count; i++) {
 		const struct fm_config_store *of = &f->fmoved->cfg->stores[i];
 		struct fm_store_ref *ref = fm_engine_store_rules(f->fmoved->engine, of->name,
@@ -878,6 +936,20 @@ static int fill_failing(struct fm_follow *f, const struct fm_config_store *of,
 	return set_waiting(f, of, why->code, err);
 }
 
+/* What it was to be opened on was unmounted just now. The looks take it from here. */
+static int fill_left(struct opening *o, struct fm_err *err)
+{
+	struct fm_follow *f = o->follow;
+	const struct fm_config_store *of = o->of;	/* of the configuration in force */
+	struct fm_dirway was = o->was;
+	const char *why = why_of(o->found);
+
+	end_open(o);
+	fm_log_warn("%s:%u: store \"%s\" at %s: %s", of->file, of->line, of->name, of->directory,
+		    why);
+	return set_silent(f, of, -EAGAIN, &was, why, err);
+}
+
 /* What did not begin for want of memory, or of a thread, is begun by the first look. */
 static int fill_one(struct fm_follow *f, const struct fm_config_store *of, struct fm_err *err)
 {
@@ -888,8 +960,10 @@ static int fill_one(struct fm_follow *f, const struct fm_config_store *of, struc
 
 	if (!o)
 		return fill_later(f, of, err);
-	if (!o->is_done || o->found != AS_IT_WAS)	/* or one that is on the same mount */
+	if (!o->is_done)	/* or one that is on the same mount */
 		return fill_silent(f, of, err);
+	if (o->found != AS_IT_WAS)
+		return fill_left(o, err);
 	store = o->store;
 	ret = o->ret;
 	why = o->err;
