@@ -130,7 +130,8 @@ static bool answer(int fd, unsigned pause_us)
 	(void)usleep(pause_us);
 	(void)snprintf(text, sizeof(text),
 		       "{\"event\":\"done\",\"id\":%lu,\"buffer\":1%s%s}",
-		       strtoul(id + 5, NULL, 10), counts->jobs[0] ? ",\"jobs\":" : "", counts->jobs);
+		       strtoul(id + 5, NULL, 10), counts->jobs[0] ? ",\"jobs\":" : "",
+		       counts->jobs);
 	counts->answered++;
 	if (counts->is_strange)
 		(void)!write(fd, "\x7f" "FM2", 4);
