@@ -319,6 +319,8 @@ class Trees(FsspecCase):
                 with self.assertRaises(fmove.FmoveError) as why:
                     remove()
                 self.assertEqual(why.exception.code, "ENOTEMPTY")
+                self.assertIn("fmove purge --unfinished n2:s ", str(why.exception))
+            self.assertFalse(self.fs.exists(self.other))  # nothing was copied
         finally:
             cancel.set()
             thread.join()

@@ -69,6 +69,7 @@ def _look(fm: "Connection", old: Name, is_recursive: bool) -> List[Met]:
     found = [("", _checked(old, root))]
     for path, entry in found:  # which grows
         if entry.is_dir:
+            _refuse_partial(fm, _at(old, path))  # before all is copied, and this one stays
             for one in fm.ls(_at(old, path)):
                 below = f"{path}/{one.name}" if path else one.name
                 found.append((below, _met(fm, _at(old, below), one)))
@@ -121,8 +122,16 @@ def refuse_full(fm: "Connection", name: Name) -> None:
     has a journal, which a stream has not."""
     if next(fm.ls(name), None) is not None:
         raise error(errno.ENOTEMPTY, f"{name} is not empty, and stays")
+    _refuse_partial(fm, name)
+
+
+def _refuse_partial(fm: "Connection", name: Name) -> None:
     if fm.answer("list", {**name.fields(), "partial": True}).get("entries"):
-        raise error(errno.ENOTEMPTY, f"{name} has an unfinished transfer into it, and stays")
+        raise error(
+            errno.ENOTEMPTY,
+            f"{name} has an unfinished transfer into it, and stays: fmove ls --partial {name} shows "
+            f"it, fmove purge --unfinished {name.node}:{name.store} removes what was cut off",
+        )
 
 
 def _is_same(one: Entry, other: Entry) -> bool:
