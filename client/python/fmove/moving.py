@@ -129,8 +129,8 @@ def _refuse_partial(fm: "Connection", name: Name) -> None:
     if fm.answer("list", {**name.fields(), "partial": True}).get("entries"):
         raise error(
             errno.ENOTEMPTY,
-            f"{name} has an unfinished transfer into it, and stays: fmove ls --partial {name} shows "
-            f"it, fmove purge --unfinished {name.node}:{name.store} removes what was cut off",
+            f"{name} has an unfinished transfer into it, and stays: fmove ls --partial {name} "
+            f"shows it, fmove purge --unfinished {name.node}:{name.store} removes what was cut off",
         )
 
 
