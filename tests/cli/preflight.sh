@@ -85,6 +85,17 @@ await warned 2 || bad "a reload does not warn: $(cat log)"
 kill $pid && wait $pid || bad "it does not end well: $(cat log)"
 chown nobody: "$dir/models"
 
+# A store that leads to the key, whose directory is no other of the node's: neither a look nor a start takes it.
+mkdir "$dir/keys" && cp -p "$dir/n/node.key" "$dir/keys" && ln -s keys "$dir/other"
+chown nobody: "$dir/keys"
+sed "s,$dir/models,$dir/other,; s,socket = ,key_file = \"$dir/keys/node.key\"; &," "$conf" >"$dir/n/other.conf"
+twice='other" (really .*/keys) and the key of the node .* must not be within each other'
+fmoved --config "$dir/n/other.conf" --check 2>err
+[ $? -eq 2 ] && grep -q "$twice" err || bad "a store that leads to the key: $(cat err)"
+setpriv --reuid nobody --regid "$group" --clear-groups "$FMOVE_BIN/fmoved" --config "$dir/n/other.conf" 2>log
+[ $? -eq 1 ] && grep -q 'which this node keeps for itself' log || bad "a start with a store that leads to the key: $(cat log)"
+rm -r "$dir/n/other.conf" "$dir/other" "$dir/keys"
+
 # One that is only read need not be writable, and one that nobody may search is a fault all the same.
 chown root: "$dir/models"
 sed -i 's/write = .*/write = [ ];/' "$conf"
