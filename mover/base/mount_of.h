@@ -13,8 +13,8 @@
 unsigned fm_mount_of(const char *path);
 
 /*
- * How much of that path its mount point takes, in bytes; 0: none is found. Less than it was: what
- * the path led to is not mounted any more, and it leads to what lies beneath.
+ * How much of that path its mount point takes, in bytes; 0: none is found. What is to be mounted on
+ * a longer part of it is not mounted now.
  */
 size_t fm_mount_len(const char *path);
 
