@@ -15,7 +15,7 @@ as_nobody "$FMOVE_BIN/hold" "$FMOVE_SOCKET" -3000 0 '{"op":"ping","id":1}' "$hun
 await grep -q open left || bad "no file of $hung is opened"
 before=$(descriptors)
 stop_fs
-fast 1
+await_hung
 
 # Others go on: at this node, and at the other one with it.
 others() {

@@ -8,9 +8,9 @@
  * and write. Files and directories can be made, renamed and removed; of what is written the first
  * 1 MiB of a file that was made is kept, the rest is read as the pattern. "mounted" is printed when
  * it answers. From SIGUSR1 on, or when READ bytes were read, requests are taken and none is
- * answered, closing included, until it is killed, and each question about its room is told on
- * standard error ("statfs"). Once it is killed the kernel answers in its place. From SIGUSR2 on it
- * answers again, also what came meanwhile (KEPT_REQUESTS at most).
+ * answered, closing included, until it is killed. Each question about its room and each read that
+ * waits then is told on standard error ("statfs", "read"). Once it is killed the kernel answers in
+ * its place. From SIGUSR2 on it answers again, also what came meanwhile (KEPT_REQUESTS at most).
  *
  * Exit status: 77 and why, if there can be no such file system here.
  */
@@ -413,6 +413,15 @@ static void answer_kept(int fd)
 	kept_count = 0;
 }
 
+/* Says what waits, for who must know that something does. */
+static void tell(uint32_t opcode)
+{
+	if (opcode == FUSE_STATFS)
+		(void)fputs("statfs\n", stderr);
+	else if (opcode == FUSE_READ)
+		(void)fputs("read\n", stderr);
+}
+
 /* Waits for a request. The two signals come only here. */
 static void await(int fd)
 {
@@ -466,8 +475,8 @@ int main(int argc, char **argv)
 			answer(fd, in, buf + sizeof(*in));
 		else
 			keep(in, (size_t)n);
-		if (n > 0 && is_hanging && in->opcode == FUSE_STATFS)
-			(void)fputs("statfs\n", stderr);
+		if (n > 0 && is_hanging)
+			tell(in->opcode);
 	}
 	return 0;
 }

@@ -5,12 +5,13 @@ files=16
 arena_kb=$((256 << 10))
 export FM_CLUSTER_CONF='memory = { arena = "256MiB"; huge_pages = "never"; };'
 hung=$(mktemp -d "${TMPDIR:-/tmp}/fm-hang.XXXXXX") || exit 1
+heard=$(mktemp "${TMPDIR:-/tmp}/fm-heard.XXXXXX") || exit 1
 
 # fd 3 is what it says.
-coproc HANG { exec "$FM_BUILD/bin/hang_fs" "$hung" "$files" $((64 << 20)) "$(id -u nobody)"; }
+coproc HANG { exec "$FM_BUILD/bin/hang_fs" "$hung" "$files" $((64 << 20)) "$(id -u nobody)" 2>"$heard"; }
 fs_pid=$HANG_PID
 read -r said <&"${HANG[0]}"
-[ "$said" = mounted ] || { rmdir "$hung"; skip "${said#SKIP: }"; }
+[ "$said" = mounted ] || { rmdir "$hung"; rm "$heard"; skip "${said#SKIP: }"; }
 
 # Its end lets go of everything that waits for it.
 end_fs() {
@@ -18,6 +19,7 @@ end_fs() {
 	fs_pid=
 	umount -l "$hung" 2>/dev/null
 	rmdir "$hung" 2>/dev/null
+	rm -f "$heard"
 }
 
 # Two nodes, and a put of each of its files by nobody; slow, so that all of them are under way when it stops. Some wait for a place, and are
@@ -39,6 +41,12 @@ begin_puts() {
 
 stop_fs() {
 	kill -USR1 "$fs_pid"
+}
+
+# The puts go on as fast as they can, and one of them waits for bytes that never come.
+await_hung() {
+	fast 1
+	await grep -q read "$heard" || bad "no put waits for $hung"
 }
 
 # rss PID: kB of memory that a process has, as the first of its threads that still has any says.

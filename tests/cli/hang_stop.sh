@@ -7,7 +7,7 @@
 
 begin_puts
 stop_fs
-fast 1
+await_hung
 look_at_children
 # shellcheck disable=SC2086
 kill -KILL $puts 2>/dev/null
