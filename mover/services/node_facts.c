@@ -23,12 +23,21 @@ struct facts_ask {
 	void *ctx;
 };
 
-/* An answer to a peer: it waits for the document, then goes as the session has room. */
+/* What was read of this node once. Who is being sent it keeps it while a newer one is read. */
+struct document {
+	unsigned users; /* facts.newest, and answers */
+	char *text;
+	size_t len;
+	uint64_t read_ns; /* when it was ready */
+};
+
+/* An answer to a peer: it waits for a document, then goes as the session has room. */
 struct served {
 	struct fm_list at; /* facts.served */
 	struct fm_session *session;
 	uint64_t id;
 	struct fm_share_held place;
+	struct document *document; /* NULL: it waits */
 	size_t sent;
 	uint64_t deadline_ns;
 };
@@ -38,7 +47,8 @@ struct facts {
 	struct fm_list served;		       /* served.at */
 	struct fm_share peer_places;	       /* of answers, by peer */
 	const struct fm_node_facts_here *here; /* NULL: ours are not read */
-	/* The document: */
+	struct document *newest;	       /* NULL: there is none */
+	/* The next one: */
 	struct fm_engine *engine; /* while a worker makes it */
 	struct fm_work work;
 	bool is_working, is_late;
@@ -47,9 +57,6 @@ struct facts {
 	char *made;   /* likewise */
 	int made_len;
 	struct fm_err made_err;
-	char *text; /* NULL: there is none */
-	size_t len;
-	uint64_t read_ns; /* when it was ready */
 };
 
 static struct facts *facts_of(const struct fm_engine *e)
@@ -151,8 +158,23 @@ static void refuse(struct fm_session *s, uint64_t id, const struct fm_err *err)
 	fm_session_send(s, &m);
 }
 
+static void document_put(struct document *d)
+{
+	if (!d || --d->users > 0)
+		return;
+	free(d->text);
+	free(d);
+}
+
+static void newest_drop(struct facts *f)
+{
+	document_put(f->newest);
+	f->newest = NULL;
+}
+
 static void served_free(struct served *v)
 {
+	document_put(v->document);
 	fm_list_del(&v->at);
 	fm_share_give_all(&v->place);
 	free(v);
@@ -162,21 +184,22 @@ static void served_free(struct served *v)
  * Sends as much as the session has room for, and frees the answer after the last piece. Sending may
  * end the session, and the answer with it.
  */
-static void send_some(struct facts *f, struct served *v)
+static void send_some(struct served *v)
 {
+	const struct document *d = v->document;
 	struct fm_wire_msg m = {.type = FM_WIRE_FACTS};
 	struct fm_session *s = v->session;
 	size_t len;
 	bool is_more = true;
 
 	while (is_more && fm_session_has_room(s)) {
-		len = f->len - v->sent;
+		len = d->len - v->sent;
 		len = len < FM_WIRE_FACTS_MAX ? len : FM_WIRE_FACTS_MAX;
-		is_more = v->sent + len < f->len;
+		is_more = v->sent + len < d->len;
 		m.facts.flags = is_more ? FM_WIRE_FACTS_MORE : 0;
 		m.facts.id = v->id;
 		m.facts.text = fm_wire_str("");
-		m.facts.piece = (struct fm_wire_str){f->text + v->sent, len};
+		m.facts.piece = (struct fm_wire_str){d->text + v->sent, len};
 		v->sent += len;
 		fm_session_send(s, &m);
 		if (s->is_closed)
@@ -186,29 +209,36 @@ static void send_some(struct facts *f, struct served *v)
 		served_free(v);
 }
 
-static void send_all(struct facts *f)
+static void serve(struct served *v, struct document *d)
 {
-	fm_list_each (at, next, &f->served)
-		send_some(f, fm_container_of(at, struct served, at));
+	d->users++;
+	v->document = d;
+	send_some(v);
 }
 
-static void refuse_all(struct facts *f, const struct fm_err *err)
+static void serve_waiting(struct facts *f, struct document *d)
+{
+	fm_list_each (at, next, &f->served) {
+		struct served *v = fm_container_of(at, struct served, at);
+
+		if (!v->document)
+			serve(v, d);
+	}
+}
+
+/* Also those that are being sent one already, or only those that wait. */
+static void refuse_all(struct facts *f, bool is_sent_too, const struct fm_err *err)
 {
 	fm_list_each (at, next, &f->served) {
 		struct served *v = fm_container_of(at, struct served, at);
 		struct fm_session *s = v->session;
 		uint64_t id = v->id;
 
+		if (v->document && !is_sent_too)
+			continue;
 		served_free(v);
 		refuse(s, id, err);
 	}
-}
-
-static void text_drop(struct facts *f)
-{
-	free(f->text);
-	f->text = NULL;
-	f->len = 0;
 }
 
 /* ---- the document ---- */
@@ -224,6 +254,7 @@ static void read_done(struct fm_work *work)
 {
 	struct facts *f = fm_container_of(work, struct facts, work);
 	struct fm_engine *e = f->engine;
+	struct document *d = NULL;
 
 	f->is_working = false;
 	if (f->is_late)
@@ -232,17 +263,21 @@ static void read_done(struct fm_work *work)
 	f->is_late = false;
 	free(f->status);
 	f->status = NULL;
-	if (f->made_len < 0) {
-		refuse_all(f, &f->made_err);
+	if (f->made_len >= 0 && (d = FM_FAULT("node_facts.read") ? NULL : calloc(1, sizeof(*d)))) {
+		*d = (struct document){1, f->made, (size_t)f->made_len, fm_engine_now(e)};
+		newest_drop(f);
+		f->newest = d;
+		serve_waiting(f, d);
 	} else {
-		f->text = f->made;
-		f->len = (size_t)f->made_len;
-		f->made = NULL;
-		f->read_ns = fm_engine_now(e);
-		send_all(f);
+		if (f->made_len >= 0) {
+			free(f->made);
+			(void)fm_err_set(&f->made_err, -ENOMEM, "no memory for its facts");
+		}
+		refuse_all(f, false, &f->made_err);
 	}
+	f->made = NULL;
 	if (e->is_stopping)
-		text_drop(f);
+		newest_drop(f);
 	fm_engine_check_stopped(e);
 }
 
@@ -262,15 +297,15 @@ static void look_for_late(struct facts *f, uint64_t now_ns)
 }
 
 /*
- * Finds the document for one who asks. One that is being sent, or is fresh, will do. Otherwise a
- * worker begins to read it, or is reading it already.
+ * Finds the document for one who asks. One that is fresh will do, however many are still being sent
+ * it: whether peers may have facts at all is asked before each reading. Otherwise a worker begins
+ * to read one, or is reading it already.
  */
 static int document(struct fm_engine *e, struct facts *f, bool *is_ready, struct fm_err *err)
 {
-	bool is_sent = !fm_list_is_empty(&f->served);
 	int ret;
 
-	*is_ready = f->text && (is_sent || fm_engine_now(e) < f->read_ns + FRESH_NS);
+	*is_ready = f->newest && fm_engine_now(e) < f->newest->read_ns + FRESH_NS;
 	if (*is_ready)
 		return 0;
 	if (f->is_late)
@@ -278,7 +313,7 @@ static int document(struct fm_engine *e, struct facts *f, bool *is_ready, struct
 				  "reading its facts hangs: something there does not answer");
 	if (f->is_working)
 		return 0;
-	text_drop(f);
+	newest_drop(f);
 	ret = f->here->begin(f->here->ctx, &f->status, err);
 	if (ret < 0)
 		return ret;
@@ -346,7 +381,7 @@ static void on_facts_ask(struct fm_session *s, const struct fm_wire_msg *msg)
 	}
 	fm_list_append(&f->served, &v->at);
 	if (is_ready)
-		send_some(f, v);
+		serve(v, f->newest);
 }
 
 /* ---- what happens around it ---- */
@@ -371,9 +406,8 @@ static void facts_stop(struct fm_engine *e)
 
 	(void)fm_err_set(&err, -EHOSTDOWN, "fmoved at %s is stopping", e->name);
 	fm_asking_stop(&f->asking, &err);
-	refuse_all(f, &err);
-	if (!f->is_working)
-		text_drop(f);
+	refuse_all(f, true, &err);
+	newest_drop(f);
 }
 
 static void tick_served(struct facts *f, uint64_t now_ns)
@@ -389,8 +423,8 @@ static void tick_served(struct facts *f, uint64_t now_ns)
 		if (now_ns >= v->deadline_ns) {
 			served_free(v);
 			refuse(s, id, &err);
-		} else if (!f->is_working && f->text) {
-			send_some(f, v);
+		} else if (v->document) {
+			send_some(v);
 		}
 	}
 }
@@ -402,8 +436,8 @@ static void facts_tick(struct fm_engine *e, uint64_t now_ns)
 	fm_asking_tick(&f->asking, now_ns);
 	look_for_late(f, now_ns);
 	tick_served(f, now_ns);
-	if (f->text && fm_list_is_empty(&f->served) && now_ns >= f->read_ns + FRESH_NS)
-		text_drop(f);
+	if (f->newest && now_ns >= f->newest->read_ns + FRESH_NS)
+		newest_drop(f);
 }
 
 static bool facts_are_idle(const struct fm_engine *e)

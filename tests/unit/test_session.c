@@ -1444,6 +1444,61 @@ static void test_facts_unread(void)
 	end();	/* in the midst of it */
 }
 
+/* Goal: while a peer reads what it was told some time ago another one is told what is so now, and
+ * the first one gets its own to the end. */
+static void test_facts_asked_while_sent(void)
+{
+	static struct fm_ctl other;
+	const struct fm_peer_opts third = { .name = "c", .key = { 3 } };
+	const struct fm_ctl_events *slow_events;
+	struct fm_wire_msg hello = { .type = FM_WIRE_HELLO };
+	struct fm_wire_msg pong = { .type = FM_WIRE_PONG };
+	uint8_t buf[FM_WIRE_MSG_MAX];
+	void *slow_ctx;
+	char slow;
+
+	begin();
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	facts_read = 0;
+	facts_here = FM_NODE_FACTS_BYTES_MAX;
+	ctl.is_unread = true;
+	ctl.queued = FM_CTL_QUEUE_MAX / 8 - 3 * FM_WIRE_FACTS_MAX;
+	ask_for_facts();
+	CU_ASSERT_TRUE(facts_said > 0 && facts_said < facts_here);
+	slow = *last.facts.piece.at;
+	slow_events = ctl_events;
+	slow_ctx = ctl_ctx;
+	moved_ns += 3 * FM_NS_PER_S;
+
+	other = (struct fm_ctl){ 0 };
+	CU_ASSERT_EQUAL_FATAL(fm_engine_set_peer(engine, &third, NULL), 0);
+	CU_ASSERT_TRUE_FATAL(
+		net_events->accepted(net_ctx, &other, third.key, &ctl_events, &ctl_ctx));
+	hello.hello = (struct fm_wire_hello){.version_min = FM_WIRE_VERSION,
+					     .version_max = FM_WIRE_VERSION,
+					     .boot_id = {8},
+					     .name = fm_wire_str("c")};
+	say(&hello);
+	ask_for_facts();
+	CU_ASSERT_TRUE(facts_read == 2 && facts_said == facts_here);
+	CU_ASSERT_NOT_EQUAL(*last.facts.piece.at, slow);
+	/* The configuration has changed: those who ask from now on hear so. */
+	moved_ns += 3 * FM_NS_PER_S;
+	say(&pong);
+	facts_code = -EACCES;
+	ask_for_facts();
+	facts_code = 0;
+	CU_ASSERT_TRUE(last.facts.code == EACCES && facts_read == 2);
+
+	ctl.is_unread = false;
+	ctl.queued = 0;
+	slow_events->message(slow_ctx, buf, fm_wire_encode(&pong, buf));
+	fm_node_facts_service.tick(engine, clock_now(NULL));
+	CU_ASSERT_TRUE(last.type == FM_WIRE_FACTS && last.facts.code == 0 && last.facts.flags == 0);
+	CU_ASSERT_TRUE(last.facts.piece.len > 0 && *last.facts.piece.at == slow);
+	end();
+}
+
 static struct {
 	unsigned answers, dones;
 	size_t bytes;
@@ -1658,6 +1713,7 @@ static const struct fm_test tests[] = {
 	{"facts: in pieces, one reading for all who ask, or why not", test_facts_asked},
 	{"facts whose reading hangs", test_facts_hang},
 	{"facts for a peer that does not read", test_facts_unread},
+	{"facts while another one is sent older ones", test_facts_asked_while_sent},
 	{"a peer lists in order, or in vain", test_a_list_in_order},
 	{"facts of a peer: in pieces, without end, refused, silence, gone", test_facts_answers},
 	{"how long a PING took", test_round_trip},
