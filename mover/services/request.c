@@ -153,6 +153,37 @@ struct fm_request *fm_request_asked(const struct fm_session *s, uint64_t id)
 
 /* ---- what happens around it ---- */
 
+/* What may have happened though no answer came. "": nothing that matters. */
+static const char *may_go_on(const struct fm_request *r)
+{
+	if (r->verb == FM_VERB_REMOVE || r->keep > 0 || (fm_verb_is_purge(r->verb) && !r->is_dry))
+		return "; it may still be removing";
+	switch (r->verb) {
+	case FM_VERB_GROUP_COMMIT:
+		return "; it may have been committed all the same, which committing again tells";
+	case FM_VERB_GROUP_DISCARD:
+		return "; it may have been discarded all the same";
+	case FM_VERB_MOVE:
+		return "; it may have been moved all the same";
+	case FM_VERB_LINK:
+		return "; the link may have been made all the same";
+	case FM_VERB_MKDIR:
+		return "; it may have been made all the same";
+	default:
+		return "";
+	}
+}
+
+/* Of one that was sent, or begun here, the answer to which will not come any more. */
+static void fail_sent(struct fm_request *r, const struct fm_err *why)
+{
+	struct fm_err err = { 0 };
+
+	(void)fm_err_set(&err, why->code, "%s%s", why->text, may_go_on(r));
+	err.is_full = why->is_full;
+	fm_request_fail(r, &err);
+}
+
 static bool request_is_on(const struct fm_session *s)
 {
 	fm_list_each(at, next, &fm_requests_of(s->engine)->list)
@@ -169,7 +200,10 @@ static void request_session_lost(struct fm_session *s, const struct fm_err *err)
 		if (r->session != s)
 			continue;
 		r->session = NULL;
-		fm_request_fail(r, err);
+		if (r->is_ours)
+			fail_sent(r, err);
+		else
+			fm_request_fail(r, err);
 	}
 }
 
@@ -198,17 +232,14 @@ static void request_stop(struct fm_engine *e)
 	struct fm_err err = { 0 };
 
 	(void)fm_err_set(&err, -EHOSTDOWN, "fmoved at %s is stopping", e->name);
-	fm_list_each(at, next, &fm_requests_of(e)->list)
-		fm_request_fail(fm_container_of(at, struct fm_request, at), &err);
-}
+	fm_list_each(at, next, &fm_requests_of(e)->list) {
+		struct fm_request *r = fm_container_of(at, struct fm_request, at);
 
-static const char *may_go_on(const struct fm_request *r)
-{
-	if (r->verb == FM_VERB_REMOVE || r->keep > 0 || (fm_verb_is_purge(r->verb) && !r->is_dry))
-		return "; it may still be removing";
-	if (r->verb == FM_VERB_GROUP_COMMIT)
-		return "; it may have been committed all the same, which committing again tells";
-	return r->verb == FM_VERB_MOVE ? "; it may have been moved all the same" : "";
+		if (r->is_ours && !r->peer)
+			fail_sent(r, &err);
+		else
+			fm_request_fail(r, &err);
+	}
 }
 
 static void request_tick(struct fm_engine *e, uint64_t now_ns)
@@ -221,15 +252,16 @@ static void request_tick(struct fm_engine *e, uint64_t now_ns)
 		fm_request_check_room(r);
 		if (!r->is_ours || r->is_over || now_ns < r->deadline_ns)
 			continue;
-		if (r->peer)
+		if (r->peer) {
 			(void)fm_err_set(&err, -EHOSTUNREACH, "%s is not connected%s%s",
 					 r->peer->name, r->peer->last_error[0] ? ": " : "",
 					 r->peer->last_error);
-		else
-			(void)fm_err_set(&err, -ETIMEDOUT, "%s did not answer in time%s",
-					 r->session ? r->session->name : e->name,
-					 may_go_on(r));
-		fm_request_fail(r, &err);
+			fm_request_fail(r, &err);
+			continue;
+		}
+		(void)fm_err_set(&err, -ETIMEDOUT, "%s did not answer in time",
+				 r->session ? r->session->name : e->name);
+		fail_sent(r, &err);
 	}
 }
 

@@ -754,6 +754,49 @@ static void test_a_list_in_order(void)
 	end();
 }
 
+/* Goal: of what a peer was asked to change, and did not answer, the error says that it may have
+ * been done, also when the connection breaks; of what was never sent it does not. */
+static void test_an_answer_lost(void)
+{
+	static const struct {
+		enum fm_verb verb;
+		const char *says;
+	} cases[] = {{FM_VERB_LIST, NULL},
+		     {FM_VERB_REMOVE, "may still be removing"},
+		     {FM_VERB_MOVE, "may have been moved"},
+		     {FM_VERB_LINK, "may have been made"},
+		     {FM_VERB_MKDIR, "may have been made"}};
+	struct fm_request_opts o = {.node = "b",
+				    .store = "s",
+				    .path = "x",
+				    .path_len = 1,
+				    .after = "",
+				    .to = "y",
+				    .to_len = 1};
+
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		bool is_stopped = i % 2;
+
+		begin();
+		say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+		fm_err_clear(&asked);
+		o.verb = cases[i / 2].verb;
+		CU_ASSERT_EQUAL_FATAL(fm_request_start(engine, &o, on_asked, NULL, NULL), 0);
+		CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_REQUEST);
+		if (!is_stopped) {
+			ctl_events->closed(ctl_ctx, &(struct fm_err){.code = -ECONNRESET,
+								     .text = "b: gone"});
+			spin();
+		}
+		end();
+		CU_ASSERT_TRUE(asked.code < 0);
+		if (cases[i / 2].says)
+			CU_ASSERT_PTR_NOT_NULL(strstr(asked.text, cases[i / 2].says));
+		if (!cases[i / 2].says)
+			CU_ASSERT_PTR_NULL(strstr(asked.text, "may"));
+	}
+}
+
 static char shared[FM_SHARED_LEN_MAX + 1];
 
 static void on_looked(void *ctx, const struct fm_request_result *result)
@@ -1712,6 +1755,7 @@ static const struct fm_test tests[] = {
 	{"a token is good for the peer that it was given to", test_tokens_are_the_peers},
 	{"facts: in pieces, one reading for all who ask, or why not", test_facts_asked},
 	{"facts whose reading hangs", test_facts_hang},
+	{"an answer that is lost", test_an_answer_lost},
 	{"facts for a peer that does not read", test_facts_unread},
 	{"facts while another one is sent older ones", test_facts_asked_while_sent},
 	{"a peer lists in order, or in vain", test_a_list_in_order},
