@@ -67,7 +67,7 @@ struct fm_holders {
 	struct fm_list list;
 	unsigned count;
 	struct fm_timer tick;
-	struct fm_log_limit lines;	/* of those that could not be made */
+	struct fm_log_limit lines;	/* of users who have to wait */
 };
 
 /* ---- there ---- */
@@ -308,6 +308,37 @@ void fm_holders_free(struct fm_holders *all)
 	free(all);
 }
 
+/* All places are taken: the one that nobody has used for the longest time ends, for the next try. */
+static void make_room(struct fm_holders *all, uid_t uid)
+{
+	struct fm_holder *oldest = NULL;
+
+	fm_list_each(at, next, &all->list) {
+		struct fm_holder *h = fm_container_of(at, struct fm_holder, at);
+
+		if (h->is_ending)
+			return;		/* that is a place soon */
+		if (atomic_load(&h->refs) == 0 && (!oldest || h->used_ns < oldest->used_ns))
+			oldest = h;
+	}
+	if (oldest)
+		holder_end(oldest);
+	else if (fm_log_may(&all->lines, fm_loop_now(all->o.loop)))
+		fm_log_warn("files of user %u have to wait: %u users have files here that are in "
+			    "use, as many as there is room for",
+			    (unsigned)uid, all->count);
+}
+
+static bool has_place(const struct fm_holders *all, uid_t uid)
+{
+	unsigned others = 0;		/* than root's */
+
+	fm_list_each(at, next, &all->list)
+		others += fm_container_of(at, struct fm_holder, at)->uid != 0;
+	return all->count < FM_HOLDERS_MAX &&
+	       (uid == 0 || others < FM_HOLDERS_MAX - FM_HOLDERS_ROOT);
+}
+
 struct fm_holder *fm_holder_get(struct fm_holders *all, uid_t uid)
 {
 	struct fm_holder *h = NULL;
@@ -318,8 +349,10 @@ struct fm_holder *fm_holder_get(struct fm_holders *all, uid_t uid)
 		if (other->uid == uid && !other->is_ending)
 			h = other;
 	}
-	if (!h && all->count < FM_HOLDERS_MAX)
+	if (!h && has_place(all, uid))
 		h = holder_new(all, uid);
+	else if (!h)
+		make_room(all, uid);
 	if (!h)
 		return NULL;
 	h->used_ns = fm_loop_now(all->o.loop);

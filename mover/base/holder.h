@@ -28,7 +28,8 @@ struct fm_ring;
 struct fm_work;
 struct fm_worker;
 
-#define FM_HOLDERS_MAX 64u		/* users at once; more have to wait */
+#define FM_HOLDERS_MAX 64u		/* users at once; more have to wait, which is logged */
+#define FM_HOLDERS_ROOT 2u		/* of these for root alone */
 /* of one's worker: so many calls that hang are one user's limit */
 #define FM_HOLDER_THREADS 8u
 #define FM_HOLDER_LANES_MAX 16u

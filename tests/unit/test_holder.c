@@ -134,6 +134,42 @@ static void test_apart(void)
 	end();
 }
 
+/* Goal: when all places for users are taken root still has some, and one that is not in use goes
+ * for who comes next. */
+static void test_no_place_is_left(void)
+{
+	struct fm_holder *held[FM_HOLDERS_MAX], *next = NULL;
+	const unsigned users = FM_HOLDERS_MAX - FM_HOLDERS_ROOT;
+
+	begin(0);
+	for (unsigned i = 0; i < users; i++) {
+		held[i] = fm_holder_get(all, 1000 + i);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(held[i]);
+	}
+	CU_ASSERT_PTR_NULL(fm_holder_get(all, 1));
+	held[users] = fm_holder_get(all, 0);
+	CU_ASSERT_PTR_NOT_NULL(held[users]);
+	/* Nobody ends while all are in use. */
+	(void)fm_loop_step(loop, 0);
+	CU_ASSERT_PTR_NULL(fm_holder_get(all, 1));
+	CU_ASSERT_PTR_EQUAL(fm_holder_get(all, 1000), held[0]);
+	fm_holder_put(held[0]);
+
+	fm_holder_put(held[7]);
+	CU_ASSERT_PTR_NULL(fm_holder_get(all, 1));
+	CU_ASSERT_PTR_NULL(fm_holder_get(all, 1007));	/* it ends: he has no place any more */
+	for (unsigned i = 0; i < 6000 && !next; i++) {
+		next = fm_holder_get(all, 1);
+		(void)fm_loop_step(loop, 10 * FM_NS_PER_MS);
+	}
+	CU_ASSERT_PTR_NOT_NULL(next);
+	for (unsigned i = 0; i <= users; i++)
+		if (i != 7)
+			fm_holder_put(held[i]);
+	fm_holder_put(next);
+	end();
+}
+
 static void test_a_process_for_each_user(void)
 {
 	struct job a = { 0 }, b = { 0 }, c = { 0 };
@@ -444,6 +480,7 @@ static void test_it_is_killed(void)
 static const struct fm_test tests[] = {
 	{ "it has our memory and not our descriptors", test_apart },
 	{ "each user has one", test_a_process_for_each_user },
+	{ "no place is left", test_no_place_is_left },
 	{ "a descriptor is handed over, and closed there", test_pass_and_close },
 	{ "many are handed over at once", test_pass_many },
 	{ "what it begins with has its number there", test_numbers },
