@@ -29,7 +29,9 @@
 #include "mover/join/join.h"
 
 #define AGAIN_NS FM_NS_PER_S
-#define EVENTS (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR)
+#define EVENTS                                                                                     \
+	(IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_MOVE_SELF |     \
+	 IN_DELETE_SELF | IN_ONLYDIR)
 
 struct fm_invites {
 	struct fm_invites_opts o;
@@ -41,6 +43,7 @@ struct fm_invites {
 	bool is_due;			/* something happened while it looked */
 	bool is_stopped;
 	/* The worker's, until it is done. */
+	int watched[2];			/* the two directories, by inotify's numbers; -1: not */
 	bool is_watched;
 	int left_s;
 	struct fm_err err;
@@ -48,16 +51,29 @@ struct fm_invites {
 
 static void look(struct fm_invites *i);
 
+/* Watches what has that name now, and no more what had it before. */
+static int watch(const struct fm_invites *i, const char *path, int *was)
+{
+	int is = inotify_add_watch(i->watch.fd, path, EVENTS);
+
+	if (*was >= 0 && is != *was)
+		(void)inotify_rm_watch(i->watch.fd, *was);	/* it may be gone by itself */
+	*was = is;
+	return is < 0 ? -errno : 0;
+}
+
 /* A directory of invitations that is not there yet is made in the other one, which says so. */
-static bool watch_dirs(const struct fm_invites *i)
+static bool watch_dirs(struct fm_invites *i)
 {
 	char path[PATH_MAX];
+	int ret;
 
-	if (i->watch.fd < 0 || inotify_add_watch(i->watch.fd, i->dir, EVENTS) < 0)
+	if (i->watch.fd < 0 || watch(i, i->dir, &i->watched[0]) < 0)
 		return false;
 	if (fm_path_join(i->dir, FM_CONFIG_INVITES_DIR, path, NULL) < 0)
 		return false;
-	return inotify_add_watch(i->watch.fd, path, EVENTS) >= 0 || errno == ENOENT;
+	ret = watch(i, path, &i->watched[1]);
+	return ret == 0 || ret == -ENOENT;
 }
 
 static void look_run(struct fm_work *work)
@@ -115,6 +131,7 @@ int fm_invites_new(const struct fm_invites_opts *opts, struct fm_invites **out, 
 	if (!i)
 		return fm_err_set(err, -ENOMEM, "no memory for invitations");
 	i->o = *opts;
+	i->watched[0] = i->watched[1] = -1;
 	i->dir = strdup(opts->dir);
 	i->again.fire = again_fire;
 	i->watch = (struct fm_watch){ .ready = events_ready, .events = EPOLLIN };
@@ -132,6 +149,12 @@ int fm_invites_new(const struct fm_invites_opts *opts, struct fm_invites **out, 
 	look(i);
 	*out = i;
 	return 0;
+}
+
+void fm_invites_look(struct fm_invites *i)
+{
+	if (i)
+		look(i);
 }
 
 void fm_invites_stop(struct fm_invites *i)

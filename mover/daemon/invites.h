@@ -25,6 +25,10 @@ struct fm_invites_opts {
 /* Looks at once, on the worker. */
 int fm_invites_new(const struct fm_invites_opts *opts, struct fm_invites **out, struct fm_err *err);
 
+/* The configuration's directory may be another one of that name now: where a link to it leads is
+ * followed anew. NULL is allowed. */
+void fm_invites_look(struct fm_invites *i);
+
 /* Before fm_join_stop(). NULL is allowed. */
 void fm_invites_stop(struct fm_invites *i);
 

@@ -31,6 +31,7 @@
 #include "mover/base/within.h"
 #include "mover/base/worker.h"
 #include "mover/daemon/faults.h"
+#include "mover/daemon/invites.h"
 #include "mover/daemon/own_dirs.h"
 #include "mover/node/engine.h"
 #include "mover/join/join.h"
@@ -450,6 +451,7 @@ static void take(struct fm_reload *r)
 	fm_engine_config_taken(fmoved->engine, r->began_ms);
 	fm_log_info("reloaded %s", fmoved->opts.config_file);
 	fm_follow_look(fmoved->follow);
+	fm_invites_look(fmoved->invites);
 	look_start(r);
 }
 

@@ -176,6 +176,29 @@ await grep -q 'peer own has the key of this node' "$dir/c/a/log" || bad "a peer 
 rm "$dir/c/a/peers.d/own.conf"
 kill -HUP "$pid_a"
 
+# The configuration's directory is another one of that name, or behind a link that leads elsewhere: who is invited there gets in.
+get_in() {
+	ok fmove invite --dir "$dir/c/b"
+	await fmove join --dir "$dir/c/c" "$(line 1)" "$(line 2)" || bad "who is invited by a directory of the same name is not let in: $(tail -n 3 "$dir/c/b.1/log")"
+}
+mv "$dir/c/b" "$dir/c/b.1"
+cp -a "$dir/c/b.1" "$dir/c/b"
+get_in
+mv "$dir/c/b" "$dir/c/b.2"
+ln -s b.1 "$dir/c/b"
+get_in
+ln -sfn b.2 "$dir/c/b"
+reloads() {
+	grep -c ': reloaded ' "$dir/c/b.1/log"
+}
+before=$(reloads)
+is_reloaded() {
+	[ "$(reloads)" -gt "$before" ]
+}
+kill -HUP "$pid_b"
+await is_reloaded || bad "b does not reload: $(tail -n 3 "$dir/c/b.1/log")"
+get_in
+
 # Too late.
 ok fmove invite --dir "$dir/c/a"
 token=$(line 2)
