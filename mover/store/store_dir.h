@@ -34,6 +34,7 @@ struct fm_store_dir {
 	atomic_uint waiting;		/* callers that may be waiting so */
 	uint64_t old_keep_ns;
 	uint64_t group_keep_ns;
+	uint64_t sweep_ns;		/* that a sweep may take; its own: one runs at a time */
 	enum fm_store_owner owner;
 	bool is_for_group;
 	struct fm_access *read;

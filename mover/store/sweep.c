@@ -4,8 +4,10 @@
  * long as the store keeps such things, or at once if nobody could; and so do directories that were
  * replaced.
  *
- * A walk over the store, for a minute at most: what it did not come to is found by a later one, as
- * entries come and go. Links are not followed, nothing that a transfer works on is touched.
+ * A walk over the store, for a minute at most. One that did not come to the end makes the next one
+ * take twice as long, since that meets the same entries first: so whatever the store's size, an
+ * hourly sweep gets to its end within hours. Links are not followed, nothing that a transfer works
+ * on is touched.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +30,7 @@
 #include "mover/tree/staging.h"
 #include "mover/tree/wanted.h"
 
-#define SWEEP_NS_MAX (60 * FM_NS_PER_S)
-#define SWEEP_ENTRIES_MAX 10000000
+#define FIRST_NS (60 * FM_NS_PER_S)
 #define YOUNG_NS (60 * FM_NS_PER_S)
 
 struct sweep {
@@ -341,24 +342,37 @@ static bool is_passed_over(int ret)
 	return ret == -EACCES || ret == -EPERM || ret == -EOVERFLOW;
 }
 
+/* The walk is at its end. */
+static void swept_all(struct sweep *sw)
+{
+	fm_aside_complete(sw->sd);
+	fm_group_count_looked(&sw->sd->groups);
+}
+
 static void sweep_walk(struct sweep *sw, struct fm_walk *walk)
 {
-	uint64_t end_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + SWEEP_NS_MAX;
+	uint64_t *max_ns = &sw->sd->sweep_ns;
+	uint64_t begun_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
 	struct fm_walk_at at;
 	int ret;
 
-	for (unsigned i = 0; i < SWEEP_ENTRIES_MAX && !atomic_load(sw->is_over); i++) {
+	if (*max_ns == 0)
+		*max_ns = FIRST_NS;
+	while (!atomic_load(sw->is_over)) {
 		ret = fm_walk_next(walk, &at);
 		if (is_passed_over(ret))
 			continue;
-		if (ret == 0) {
-			fm_aside_complete(sw->sd);
-			fm_group_count_looked(&sw->sd->groups);
-		}
-		if (ret <= 0 || fm_clock_real.now_ns(fm_clock_real.ctx) > end_ns)
+		if (ret == 0)
+			swept_all(sw);
+		if (ret <= 0)
 			return;
 		if (!at.is_leaving && fm_path_is_reserved(at.name))
 			sweep_entry(sw, walk, &at);
+		if (FM_FAULT("sweep.time") ||
+		    fm_clock_real.now_ns(fm_clock_real.ctx) - begun_ns > *max_ns) {
+			*max_ns *= 2;
+			return;
+		}
 	}
 }
 

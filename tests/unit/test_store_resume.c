@@ -1290,6 +1290,45 @@ static void test_foreign_not_walked(void)
 #endif
 }
 
+/* Goal: a sweep whose time is over before it has seen all makes the next one longer, and the one
+ * that sees all takes what the first did not come to. */
+static void test_sweep_cut(void)
+{
+#ifdef FM_FAULTS
+	struct fm_store_opts opts = {.name = "s",
+				     .directory = dir,
+				     .read = everybody,
+				     .write = everybody,
+				     .partial_keep_ns = 1};
+	static const atomic_bool not_over;
+	const struct fm_store_dir *sd;
+	struct fm_store *store;
+	uint64_t first_ns;
+
+	begin(ON_DISK, false);
+	interrupted_put("f", 2, true);
+	usleep(50000);	/* times of files are those of the last tick */
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &store, &err), 0);
+	sd = fm_container_of(store, struct fm_store_dir, store);
+	CU_ASSERT_EQUAL_FATAL(mkdir(at("only"), 0700), 0);
+	fm_fault_arm("sweep.time", 1);
+	store->ops->sweep(store, &not_over);
+	first_ns = sd->sweep_ns;
+	fm_fault_arm("sweep.time", 1);
+	store->ops->sweep(store, &not_over);
+	CU_ASSERT_TRUE(first_ns > 60 * NS_PER_S && sd->sweep_ns == 2 * first_ns);
+	fm_fault_arm(NULL, 0);
+	store->ops->sweep(store, &not_over);
+	CU_ASSERT_EQUAL(sd->sweep_ns, 2 * first_ns);
+	CU_ASSERT_EQUAL(dir_count(dir, ".fmove."), 0);
+	CU_ASSERT_EQUAL(rmdir(at("only")), 0);
+	store->ops->free(store);
+	end();
+#else
+	printf("SKIP: built without fault points\n");
+#endif
+}
+
 /* -------------------------------------------------------------------------------- every failure */
 
 static int step_first(void)
@@ -1456,6 +1495,7 @@ static const struct fm_test tests[] = {
 	{ "a tree that was replaced is swept as such", test_swept_replaced_tree },
 	{ "and is put aside by a later sweep if one fails", test_swept_while_it_fails },
 	{ "what only has such a name is not walked through", test_foreign_not_walked },
+	{ "one that does not come to the end makes the next one longer", test_sweep_cut },
 	{ "what must stay does not go under the name of what is old", test_sweep_exchanged },
 	{ "what is nowhere else is kept for its time, whatever its name", test_kept_renamed },
 	{ "whatever fails, the next try is right", test_each_failure },
