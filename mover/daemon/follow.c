@@ -808,37 +808,47 @@ static void look_at_open(struct fm_follow *f)
 
 /* ---- what a reload has opened ---- */
 
-static bool was_there(const struct fm_config *cfg, const struct fm_config_store *of)
+/* The store in the configuration that is in force; NULL: there it is not, or is on a volume. */
+static const struct fm_config_store *entry_of(const struct fm_config *cfg, const char *name)
 {
 	for (unsigned i = 0; i < cfg->store_count; i++)
-		if (strcmp(cfg->stores[i].name, of->name) == 0)
-			return !cfg->stores[i].volume[0] &&
-			       strcmp(cfg->stores[i].directory, of->directory) == 0;
-	return false;
+		if (strcmp(cfg->stores[i].name, name) == 0)
+			return cfg->stores[i].volume[0] ? NULL : &cfg->stores[i];
+	return NULL;
 }
 
+/* One that does not answer yet, as the reload has it: the path that it had may lead over a link. */
+static void wait_for(struct fm_store *store, const char *path, const struct fm_dirway *was)
+{
+	fm_dirway_spelled(path, &store->way);
+	if (was && was->depth > store->way.depth)
+		store->way = (struct fm_dirway){.mount = was->mount, .depth = was->depth};
+}
+
+/* What was going to another directory than that of the store ends: nobody looks for it there. */
 int fm_follow_take(struct fm_follow *f, const struct fm_config_store *of, struct fm_store *store,
 		   struct fm_err *err)
 {
 	struct fm_engine *engine = f->fmoved->engine;
+	const struct fm_config_store *former = entry_of(f->fmoved->cfg, of->name);
 	struct fm_store_ref *ref = fm_engine_store_rules(engine, of->name, strlen(of->name));
 	struct fm_dirway was = { 0 };
+	bool is_at_path = former && strcmp(former->directory, of->directory) == 0;
 
-	if (ref && was_there(f->fmoved->cfg, of))
+	if (ref && former)
 		was = ref->store->way;
 	if (ref)
 		fm_engine_store_put(ref);
-	if (store->is_silent) {
-		fm_dirway_spelled(of->directory, &store->way);
-		if (was.depth > store->way.depth)	/* over a link */
-			store->way = (struct fm_dirway){.mount = was.mount, .depth = was.depth};
-	} else if (fm_dirway_is_beneath(&store->way, &was)) {
+	if (is_at_path && !store->is_silent && fm_dirway_is_beneath(&store->way, &was)) {
 		store->ops->free(store);
 		fall_silent(f, of, UNMOUNTED, &was);
 		return 0;
-	} else if (was.device > 0 && !fm_dirway_is_same(&store->way, &was)) {
-		fm_engine_leave_store(engine, of->name);
 	}
+	if (was.device > 0 && (store->is_silent ? !is_at_path
+						: !fm_dirway_is_same(&store->way, &was)))
+		fm_engine_leave_store(engine, of->name);
+	if (store->is_silent)
+		wait_for(store, of->directory, is_at_path ? &was : NULL);
 	return fm_engine_set_store(engine, store, err);
 }
 

@@ -116,6 +116,18 @@ reload 'store "t": what is at .*/t now is served;'
 ok fmove put f n1:t/g
 same f "$node/t/g"
 
+# The configuration says another directory: what was going to the former one is not done, either.
+begun late
+mkdir "$node/next"
+sed -i "s,directory = \"$node/t\",directory = \"$node/next\"," "$conf"
+reload 'reloaded'
+left_over
+ok fmove put f n1:t/h
+same f "$node/next/h"
+sed -i "s,directory = \"$node/next\",directory = \"$node/t\"," "$conf"
+reload 'reloaded'
+[ ! -e "$node/t/late" ] && [ ! -e "$node/next/late" ] || bad "what was refused is there"
+
 # A file system is mounted there, as one that is late at boot: that is served by itself. What was going beneath is not done, and when it is unmounted
 # nothing goes there, also after a reload that changes the store.
 if mount -t tmpfs none "$node/t" 2>/dev/null; then
