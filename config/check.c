@@ -3,14 +3,13 @@
 #include "config/check.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/config.h"
 #include "config/options.h"
+#include "config/own_dirs.h"
 #include "config/value.h"
 #include "mover/base/block.h"
 #include "mover/base/err.h"
@@ -108,103 +107,6 @@ static int check_memory(const struct fm_config *cfg, struct fm_err *err)
 	return 0;
 }
 
-/* Whether path is dir or something in it, as far as the spelling tells. */
-static bool is_within(const char *path, const char *dir)
-{
-	size_t len = strlen(dir);
-
-	while (len > 1 && dir[len - 1] == '/')
-		len--;
-	return strncmp(path, dir, len) == 0 &&
-	       (path[len] == '\0' || path[len] == '/' || dir[len - 1] == '/');
-}
-
-/* Where a path leads, as far as there is something; else the path itself. */
-static void find_real(const char *path, char out[static PATH_MAX])
-{
-	char above[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-
-	if (realpath(path, out))
-		return;
-	(void)snprintf(above, sizeof(above), "%.*s", slash ? (int)(slash - path) : 0, path);
-	if (!above[0] || !realpath(above, out) || strlen(out) + strlen(slash) >= PATH_MAX) {
-		(void)snprintf(out, PATH_MAX, "%s", path);	/* what is longer is nowhere */
-		return;
-	}
-	strcat(out, slash);
-}
-
-/* How a store and what is this node's own are held against each other. */
-struct apart {
-	const struct fm_config_store *store;
-	bool is_real;		/* where they lead, or else as they are spelled */
-	bool is_file;		/* what is this node's own: no store can be in it */
-	const char *what;
-};
-
-static int check_apart_from(const struct apart *a, const char *dir, const char *name,
-			    struct fm_err *err)
-{
-	const struct fm_config_store *s = a->store;
-	char path[PATH_MAX], real[PATH_MAX], store[PATH_MAX];
-
-	if ((size_t)snprintf(path, sizeof(path), "%s%s%s", dir, name[0] ? "/" : "", name) >=
-		    sizeof(path) ||
-	    (size_t)snprintf(store, sizeof(store), "%s", s->directory) >= sizeof(store))
-		return 0;	/* nothing can be there */
-	if (a->is_real) {
-		find_real(path, real);
-		strcpy(path, real);
-		find_real(s->directory, store);
-	}
-	if (!is_within(path, store) && (a->is_file || !is_within(store, path)))
-		return 0;
-	return fm_err_set(err, -EINVAL,
-			  "%.200s:%u: stores.directory: \"%.200s\"%s%.200s%s and the %s in %.200s "
-			  "must not be within each other; move one",
-			  s->file, s->line, s->directory, a->is_real ? " (really " : "",
-			  a->is_real ? store : "", a->is_real ? ")" : "", a->what, dir);
-}
-
-/*
- * A store must be apart from what this node keeps for itself: who may write to a store must not
- * write jobs in the name of others, nor let peers in, nor be this node by another key, and the
- * removal of the package takes these.
- */
-static int check_apart(const struct fm_config *cfg, const struct fm_config_store *s, bool is_real,
-		       struct fm_err *err)
-{
-	const char *state = cfg->node.state_directory;
-	const struct {
-		const char *dir, *name, *what;
-		bool is_file;
-	} own[] = {
-		{state, FM_CONFIG_JOBS_DIR, "jobs of node.state_directory", false},
-		{state, FM_CONFIG_BOOK_DIR,
-		 "addresses of peers (" FM_CONFIG_BOOK_DIR ") of node.state_directory", false},
-		{cfg->dir, FM_CONFIG_PEERS_DIR, "entries of peers (" FM_CONFIG_PEERS_DIR ")",
-		 false},
-		{cfg->dir, FM_CONFIG_INVITES_DIR, "invitations (" FM_CONFIG_INVITES_DIR ")", false},
-		{cfg->node.key_file, "", "key of the node (node.key_file)", true},
-	};
-	int ret = 0;
-
-	for (size_t i = 0; ret == 0 && i < sizeof(own) / sizeof(own[0]); i++) {
-		const struct apart a = {s, is_real, own[i].is_file, own[i].what};
-
-		if (strcmp(own[i].dir, "null:") != 0)
-			ret = check_apart_from(&a, own[i].dir, own[i].name, err);
-	}
-	return ret;
-}
-
-int fm_config_check_real(const struct fm_config *cfg, const struct fm_config_store *s,
-			 struct fm_err *err)
-{
-	return s->directory[0] == '/' ? check_apart(cfg, s, true, err) : 0;
-}
-
 /* An ID may name one store only: otherwise a path in it would have two meanings. */
 static int check_shared(const struct fm_config *cfg, unsigned i, struct fm_err *err)
 {
@@ -283,16 +185,13 @@ static int check_stores(const struct fm_config *cfg, struct fm_err *err)
 						  "already, in line %u; remove or rename one",
 						  s->file, s->line, s->name, cfg->stores[j].line);
 		if (check_shared(cfg, i, err) < 0 || check_volume(cfg, i, err) < 0 ||
-		    check_apart(cfg, s, false, err) < 0)
+		    fm_own_dirs_check_spelling(cfg, s, err) < 0)
 			return -EINVAL;
 	}
 	return 0;
 }
 
-/*
- * The staging directory must be apart from the state directory and the stores: who may write to a
- * store must not change what others are told is READY.
- */
+/* That it is apart from the stores is checked with them (own_dirs.h). */
 static int check_staging(const struct fm_config *cfg, struct fm_err *err)
 {
 	const struct fm_config_staging *staging = &cfg->staging;
@@ -307,22 +206,12 @@ static int check_staging(const struct fm_config *cfg, struct fm_err *err)
 	if (strcmp(staging->directory, "null:") == 0)
 		return 0;
 	say_where(cfg, "staging", "directory", where, sizeof(where));
-	if (is_within(staging->directory, state) || is_within(state, staging->directory))
+	if (fm_own_dirs_spells_within(staging->directory, state) ||
+	    fm_own_dirs_spells_within(state, staging->directory))
 		return fm_err_set(err, -EINVAL,
 				  "%s: \"%.200s\" and node.state_directory \"%.200s\" must not be "
 				  "within each other; move one",
 				  where, staging->directory, state);
-	for (unsigned i = 0; i < cfg->store_count; i++) {
-		const struct fm_config_store *s = &cfg->stores[i];
-
-		if (is_within(staging->directory, s->directory) ||
-		    is_within(s->directory, staging->directory))
-			return fm_err_set(
-				err, -EINVAL,
-				"%s: \"%.200s\" and the store \"%s\" in \"%.200s\" must not be "
-				"within each other; move one",
-				where, staging->directory, s->name, s->directory);
-	}
 	return 0;
 }
 

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 struct fm_config;
-struct fm_config_store;
 struct fm_err;
 
 /*
@@ -23,13 +22,6 @@ struct fm_err;
 
 /* -EINVAL and "FILE:LINE: key: what; what is allowed". */
 int fm_config_check(const struct fm_config *cfg, struct fm_err *err);
-
-/*
- * Whether a store of it is apart from what the node keeps for itself also where links lead: that
- * looks at the paths, which may never answer, so it is for a trial. -EINVAL, as above.
- */
-int fm_config_check_real(const struct fm_config *cfg, const struct fm_config_store *s,
-			 struct fm_err *err);
 
 /* The part of it that is about volumes: a file of its own. */
 int fm_config_check_volumes(const struct fm_config *cfg, struct fm_err *err);

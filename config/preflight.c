@@ -19,9 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/check.h"
 #include "config/files.h"
 #include "config/keys.h"
+#include "config/own_dirs.h"
 #include "config/value.h"
 #include "mover/base/err.h"
 #include "mover/base/mount_of.h"
@@ -360,7 +360,7 @@ static void try_store(struct trial *t, const struct fm_config_store *store)
 
 	if (store->directory[0] != '/')
 		return;
-	if (fm_config_check_real(t->cfg, store, &err) < 0)
+	if (fm_own_dirs_try(t->cfg, store, &err) < 0)
 		found(t, err.text, "%s", "");
 	(void)snprintf(whose, sizeof(whose), "%s:%u: store \"%s\"", store->file, store->line,
 		       store->name);	/* fits */

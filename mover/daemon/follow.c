@@ -43,13 +43,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "config/own_dirs.h"
 #include "mover/base/dirway.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/mount_of.h"
-#include "mover/daemon/own_dirs.h"
 #include "mover/node/node.h"
 #include "mover/services/volume_store.h"
 

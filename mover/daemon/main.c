@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "config/daemon.h"
 #include "config/options.h"
+#include "config/own_dirs.h"
 #include "config/preflight.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -22,7 +23,6 @@
 #include "mover/base/within.h"
 #include "mover/daemon/faults.h"
 #include "mover/daemon/fmoved.h"
-#include "mover/daemon/own_dirs.h"
 #include "mover/store/access.h"
 #include "mover/store/store.h"
 

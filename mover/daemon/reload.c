@@ -25,6 +25,7 @@
 
 #include "config/entries.h"
 #include "config/options.h"
+#include "config/own_dirs.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
@@ -32,7 +33,6 @@
 #include "mover/base/worker.h"
 #include "mover/daemon/faults.h"
 #include "mover/daemon/invites.h"
-#include "mover/daemon/own_dirs.h"
 #include "mover/node/engine.h"
 #include "mover/join/join.h"
 #include "mover/queue/queue.h"

@@ -93,7 +93,20 @@ twice='other" (really .*/keys) and the key of the node .* must not be within eac
 fmoved --config "$dir/n/other.conf" --check 2>err
 [ $? -eq 2 ] && grep -q "$twice" err || bad "a store that leads to the key: $(cat err)"
 setpriv --reuid nobody --regid "$group" --clear-groups "$FMOVE_BIN/fmoved" --config "$dir/n/other.conf" 2>log
-[ $? -eq 1 ] && grep -q 'which this node keeps for itself' log || bad "a start with a store that leads to the key: $(cat log)"
+[ $? -eq 1 ] && await grep -q "error: .*$twice" log || bad "a start with a store that leads to the key: $(cat log)"
+# It is mounted in a second place, so no path tells.
+rm "$dir/other" && mkdir "$dir/other"
+if unshare -m true 2>/dev/null; then
+	cat >twice.sh <<-END
+		mount --bind "$dir/keys" "$dir/other" || exit 77
+		fmoved --config "$dir/n/other.conf" --check 2>err
+		echo \$? >status
+	END
+	if unshare -m bash twice.sh; then
+		[ "$(cat status)" = 2 ] && grep -q 'other" and the key of the node .* must not be within each other' err ||
+			bad "a store that is the directory of the key, mounted twice: $(cat status err)"
+	fi
+fi
 rm -r "$dir/n/other.conf" "$dir/other" "$dir/keys"
 
 # One that is only read need not be writable, and one that nobody may search is a fault all the same.

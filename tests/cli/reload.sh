@@ -101,15 +101,18 @@ mv "$node/t" "$node/former" && ln -s "$node" "$node/t"
 unserved "$elsewhere"
 lines=$(wc -l <"$node/log")
 kill -HUP "$(cat "$node/pid")"
-logged 'store "t": what .*/t leads to is, or holds, or lies in .*, which this node keeps for itself'
+apart='stores.directory: ".*/t" \(really .*\) and the .* must not be within each other; move one'
+logged "error: .*$apart"
 no 1 'store t: its path leads to what this node keeps for itself' fmove get n1:t/fmove.conf back
-no 2 'must not be within each other' "$FMOVE_BIN/fmoved" --config "$conf" --check
+said=$(grep -E "error: .*$apart" new)
+"$FMOVE_BIN/fmoved" --config "$conf" --check 2>err
+[ $? -eq 2 ] && grep -qF "${said##*stores.directory: }" err || bad "--check says \"$(cat err)\", and a reload \"$said\""
 # So it is with the directory where its key is, also where that is over a link.
 rm "$node/t"
 reload 'error: .*store "t".*No such file'
 mkdir "$dir/keys" && mv "$node/node.key" "$dir/keys" && ln -s "$dir/keys/node.key" "$node/node.key"
 ln -s "$dir/keys" "$node/t"
-reload 'store "t": what .*/t leads to is, or holds, or lies in .*/keys/, which this node keeps for itself'
+reload 'error: .*: stores.directory: ".*/t" \(really .*/keys\) and the key of the node .* must not be within each other'
 rm "$node/node.key" && mv "$dir/keys/node.key" "$node/node.key"
 rm "$node/t" && mkdir "$node/t"
 reload 'store "t": what is at .*/t now is served;'
