@@ -13,7 +13,7 @@
 struct fm_err;
 
 #define FM_MOUNTS_MAX 16384
-#define FM_MOUNTS_BYTES_MAX (16u << 20)
+#define FM_MOUNTS_BYTES_MAX (16u << 20)	/* as FM_MOUNTINFO_BYTES_MAX */
 
 struct fm_mount {
 	int id, parent;		/* of the mount, and of the one that it is mounted on */

@@ -10,9 +10,8 @@
 #include "mover/facts/collect.h"
 #include "config/config.h"
 #include "mover/base/err.h"
+#include "mover/base/mountinfo.h"
 
-#define MOUNTS	   "/proc/self/mountinfo"
-#define MOUNTS_MAX (1u << 20)
 #define DEVICE_MAX 4096u
 
 static int add_dir(struct fm_run *run, const char *dir, struct fm_err *err)
@@ -58,93 +57,38 @@ static int add_stores(struct fm_run *run, const struct fm_config *cfg, struct fm
 
 /* ---- volumes ---- */
 
-/* "\040" is a blank. */
-static void unescape(char *text)
+int fm_targets_device(const char *text, size_t len, const char *point, char *out, size_t cap)
 {
-	char *to = text;
-
-	for (; *text; text++, to++) {
-		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] && text[3]) {
-			*to = (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0'));
-			text += 3;
-		} else {
-			*to = *text;
-		}
-	}
-	*to = '\0';
-}
-
-/* The n-th word of a line, without its escapes; false: there is none, or it is too long. */
-static bool word_of(const char *line, unsigned n, char *out, size_t cap)
-{
-	size_t len;
-
-	for (; n > 0; n--) {
-		line += strcspn(line, " \n");
-		if (*line != ' ')
-			return false;
-		line++;
-	}
-	len = strcspn(line, " \n");
-	if (len == 0 || len >= cap)
-		return false;
-	memcpy(out, line, len);
-	out[len] = '\0';
-	unescape(out);
-	return true;
-}
-
-/* "36 35 98:0 / /srv rw,noatime shared:1 - ext4 /dev/sda1 rw": the source is behind the dash. */
-int fm_targets_device(const char *mountinfo, const char *point, char *out, size_t cap)
-{
-	char at[DEVICE_MAX], device[DEVICE_MAX];
+	const char *at = text, *end = text + len;
+	struct fm_mountinfo_more more;
+	struct fm_mountinfo mount;
+	char is[DEVICE_MAX];
 	int ret = -ENOTCONN;
 
-	for (const char *line = mountinfo; *line;
-	     line += strcspn(line, "\n"), line += *line == '\n') {
-		const char *dash = strstr(line, " - "), *end = line + strcspn(line, "\n");
-
-		if (!dash || dash > end || !word_of(line, 4, at, sizeof(at)) ||
-		    strcmp(at, point) != 0 || !word_of(dash + 3, 1, device, sizeof(device)))
+	while (fm_mountinfo_next(&at, end, &mount)) {
+		if (!fm_mountinfo_string(mount.point, is, sizeof(is)) || strcmp(is, point) != 0 ||
+		    !fm_mountinfo_more(&mount, &more) || more.source.len == 0)
 			continue;
-		ret = snprintf(out, cap, "%s", device) >= (int)cap ? -ENAMETOOLONG : 0;
+		ret = fm_mountinfo_string(more.source, out, cap) ? 0 : -ENAMETOOLONG;
 	}
 	return ret;
 }
 
-static int read_mounts(char **out, struct fm_err *err)
-{
-	FILE *f = fopen(MOUNTS, "re");
-	char *text;
-	size_t len;
-
-	*out = NULL;
-	if (!f)
-		return fm_err_sys(err, -errno, MOUNTS);
-	text = malloc(MOUNTS_MAX);
-	if (!text) {
-		(void)fclose(f);
-		return fm_err_set(err, -ENOMEM, "no memory for " MOUNTS);
-	}
-	len = fread(text, 1, MOUNTS_MAX - 1, f);
-	text[len] = '\0';
-	(void)fclose(f);
-	*out = text;
-	return 0;
-}
-
 static int find_device(struct fm_run *run, const struct fm_config_volume *v, struct fm_err *err)
 {
-	char device[DEVICE_MAX], *mounts = NULL;
+	char device[DEVICE_MAX], *mounts;
+	size_t len;
 	int ret;
 
 	if (!v->mount_point[0])
 		return fm_err_set(err, -EINVAL, "volume %s: it has no mount point; give --path DIR",
 				  v->name);
-	ret = read_mounts(&mounts, err);
-	if (ret < 0)
-		return ret;
-	ret = fm_targets_device(mounts, v->mount_point, device, sizeof(device));
+	ret = fm_mountinfo_read(FM_MOUNTINFO, &mounts, &len);
+	if (ret < 0) {
+		free(mounts);
+		return fm_err_sys(err, ret, "read " FM_MOUNTINFO);
+	}
+	ret = fm_targets_device(mounts, len, v->mount_point, device, sizeof(device));
 	free(mounts);
 	if (ret == -ENOTCONN)
 		return fm_err_set(err, ret,

@@ -25,9 +25,9 @@ int fm_targets_find(const struct fm_targets *targets, struct fm_run *run, struct
 void fm_targets_free(struct fm_run *run);
 
 /*
- * What is mounted at a point, of the text of /proc/self/mountinfo; the last one counts. -ENOTCONN:
- * nothing, -ENAMETOOLONG.
+ * What is mounted at a point, of a text of mountinfo (mover/base/mountinfo.h), len bytes; the last
+ * one counts. -ENOTCONN: nothing, -ENAMETOOLONG.
  */
-int fm_targets_device(const char *mountinfo, const char *point, char *out, size_t cap);
+int fm_targets_device(const char *text, size_t len, const char *point, char *out, size_t cap);
 
 #endif

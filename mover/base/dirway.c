@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,8 +14,7 @@
 
 #include "mover/base/call.h"
 #include "mover/base/mount_of.h"
-
-#define MOUNTS "/proc/self/mountinfo"
+#include "mover/base/mountinfo.h"
 
 /* ---- mounts ---- */
 
@@ -29,45 +29,44 @@ struct mounts {
 	size_t count, size;
 };
 
-/* FNV-1a over the first words of a line: the IDs, the device, its directory, the mount point. */
-static uint64_t sum_of(const char *line)
+/* FNV-1a over what says which mount it is: the IDs, the device, its directory, the mount point. */
+static uint64_t sum_of(const struct fm_mountinfo *is)
 {
+	const char *end = is->point.at + is->point.len;
 	uint64_t sum = 0xcbf29ce484222325;
-	unsigned words = 0;
 
-	for (; *line && words < 5; line++) {
-		words += *line == ' ';
-		sum = (sum ^ (unsigned char)*line) * 0x100000001b3;
-	}
+	for (const char *at = is->line; at < end; at++)
+		sum = (sum ^ (unsigned char)*at) * 0x100000001b3;
 	return sum ? sum : 1;
 }
 
-static bool add(struct mounts *m, const char *line)
+static bool add(struct mounts *m, const struct fm_mountinfo *is)
 {
-	struct mount is = { .sum = sum_of(line) }, *more;
+	size_t size = m->size ? 2 * m->size : 64;
+	struct mount *more;
 
-	if (sscanf(line, "%u %u", &is.id, &is.parent) != 2)
-		return true;
 	if (m->count == m->size) {
-		m->size = m->size ? 2 * m->size : 64;
-		more = realloc(m->of, m->size * sizeof(*more));
+		more = realloc(m->of, size * sizeof(*more));
 		if (!more)
 			return false;
 		m->of = more;
+		m->size = size;
 	}
-	m->of[m->count++] = is;
+	m->of[m->count++] = (struct mount){ is->id, is->parent, sum_of(is) };
 	return true;
 }
 
-static void read_all(FILE *from, struct mounts *m)
+/* False: there is no memory for all. The caller frees m->of, also then. */
+static bool list_all(const char *text, size_t len, struct mounts *m)
 {
-	char *line = NULL;
-	size_t size = 0;
+	const char *at = text, *end = text + len;
+	struct fm_mountinfo is;
+	bool is_ok = true;
 
 	*m = (struct mounts){ 0 };
-	while (getline(&line, &size, from) >= 0 && add(m, line))
-		;
-	free(line);
+	while (is_ok && fm_mountinfo_next(&at, end, &is))
+		is_ok = add(m, &is);
+	return is_ok;
 }
 
 static const struct mount *find(const struct mounts *m, unsigned id)
@@ -78,13 +77,11 @@ static const struct mount *find(const struct mounts *m, unsigned id)
 	return NULL;
 }
 
-void fm_dirway_mount_in(FILE *mounts, unsigned id, struct fm_dirway *out)
+void fm_dirway_mount_in(const char *text, size_t len, unsigned id, struct fm_dirway *out)
 {
-	const struct mount *at;
 	struct mounts m;
+	const struct mount *at = list_all(text, len, &m) ? find(&m, id) : NULL;
 
-	read_all(mounts, &m);
-	at = find(&m, id);
 	out->mount = at ? at->sum : 0;
 	/* the top one's parent is not listed; no more than there are, whatever the file says */
 	for (out->depth = 0; at && out->depth < m.count; out->depth++)
@@ -92,26 +89,26 @@ void fm_dirway_mount_in(FILE *mounts, unsigned id, struct fm_dirway *out)
 	free(m.of);
 }
 
-bool fm_dirway_lists(FILE *mounts, uint64_t mount)
+bool fm_dirway_lists(const char *text, size_t len, uint64_t mount)
 {
-	struct mounts m;
-	bool is = false;
+	const char *at = text, *end = text + len;
+	struct fm_mountinfo is;
+	bool is_there = false;
 
-	read_all(mounts, &m);
-	for (size_t i = 0; i < m.count; i++)
-		is |= m.of[i].sum == mount;
-	free(m.of);
-	return is;
+	while (!is_there && fm_mountinfo_next(&at, end, &is))
+		is_there = sum_of(&is) == mount;
+	return is_there;
 }
 
 static void look_up(unsigned id, struct fm_dirway *out)
 {
-	FILE *mounts = id > 0 ? fopen(MOUNTS, "re") : NULL;
+	char *text = NULL;
+	size_t len;
+	int ret = id > 0 ? fm_mountinfo_read(FM_MOUNTINFO, &text, &len) : -ENOENT;
 
-	if (!mounts)
-		return;
-	fm_dirway_mount_in(mounts, id, out);
-	(void)fclose(mounts);	/* only read */
+	if (ret == 0 || ret == -EAGAIN)	/* it would be missing at worst */
+		fm_dirway_mount_in(text, len, id, out);
+	free(text);
 }
 
 /* 0: not found. */
@@ -176,14 +173,17 @@ bool fm_dirway_is_same(const struct fm_dirway *a, const struct fm_dirway *b)
 
 bool fm_dirway_is_unmounted(const struct fm_dirway *was)
 {
-	FILE *mounts = was->mount ? fopen(MOUNTS, "re") : NULL;
-	bool is_there;
+	char *text = NULL;
+	size_t len;
+	bool is_gone;
 
-	if (!mounts)
+	if (!was->mount)
 		return false;
-	is_there = fm_dirway_lists(mounts, was->mount);
-	(void)fclose(mounts);	/* only read */
-	return !is_there;
+	/* what was read while something moved may lack a mount that is there */
+	is_gone = fm_mountinfo_read(FM_MOUNTINFO, &text, &len) == 0 &&
+		  !fm_dirway_lists(text, len, was->mount);
+	free(text);
+	return is_gone;
 }
 
 bool fm_dirway_is_beneath(const struct fm_dirway *now, const struct fm_dirway *was)

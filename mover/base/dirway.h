@@ -4,8 +4,8 @@
 #define FM_BASE_DIRWAY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/types.h>
 
 struct fm_err;
@@ -48,8 +48,8 @@ bool fm_dirway_is_beneath(const struct fm_dirway *now, const struct fm_dirway *w
 bool fm_dirway_is_mounted_over(const char *path, const struct fm_dirway *now,
 			       const struct fm_dirway *was);
 
-/* What both are made of, with another such file: mount and depth of the mount of that ID. */
-void fm_dirway_mount_in(FILE *mounts, unsigned id, struct fm_dirway *out);
-bool fm_dirway_lists(FILE *mounts, uint64_t mount);
+/* What both are made of, with a text of mountinfo.h: mount and depth of the mount of that ID. */
+void fm_dirway_mount_in(const char *text, size_t len, unsigned id, struct fm_dirway *out);
+bool fm_dirway_lists(const char *text, size_t len, uint64_t mount);
 
 #endif

@@ -2,57 +2,36 @@
 /* mount_of - see mount_of.h. */
 #include "mover/base/mount_of.h"
 
-#include <stdbool.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
+
+#include "mover/base/mountinfo.h"
 
 /* A mount that a path is below, as far as its mount point goes. */
 struct point {
-	unsigned id, parent;
+	struct fm_mountinfo mount;
 	size_t len;		/* that its mount point takes of the path */
 	bool was_met;
-	char device[24];	/* MAJOR:MINOR */
-	char *root;		/* the directory of the file system that is mounted, escaped */
 };
 
 struct points {
 	struct point *at;
-	size_t count;
+	size_t count, size;
 };
 
-static bool is_octal(const char *at)
+/* How much of a path a mount point takes. 0: the path is not below it. */
+static size_t taken(struct fm_mountinfo_word point, const char *path)
 {
-	return at[0] == '\\' && at[1] >= '0' && at[1] <= '3' && at[2] >= '0' && at[2] <= '7' &&
-	       at[3] >= '0' && at[3] <= '7';
-}
-
-static char octal(const char *at)
-{
-	return (char)((at[1] - '0') * 64 + (at[2] - '0') * 8 + at[3] - '0');
-}
-
-/*
- * How much of a path a mount point takes, which is written as in mountinfo (a blank is "\040") and
- * ends with a blank. 0: the path is not below it.
- */
-static size_t taken(const char *point, const char *path)
-{
+	const char *at = point.at, *end = at + point.len;
 	size_t len = 0;
 
-	while (*point && *point != ' ') {
-		char c = *point;
-
-		if (is_octal(point)) {
-			c = octal(point);
-			point += 3;
-		}
-		if (path[len] != c)
+	while (at < end)
+		if (path[len++] != fm_mountinfo_byte(&at, end))
 			return 0;
-		point++;
-		len++;
-	}
 	if (len == 1)	/* "/" */
 		return 1;
 	return path[len] == '/' || path[len] == '\0' ? len : 0;
@@ -61,36 +40,20 @@ static size_t taken(const char *point, const char *path)
 /* ---- the mounts that a path may lead to ---- */
 
 /* False: there is no memory. */
-static bool add(struct points *all, const struct point *p, const char *root, size_t root_len)
+static bool add(struct points *all, const struct point *p)
 {
-	struct point *more = realloc(all->at, (all->count + 1) * sizeof(*more));
+	size_t size = all->size ? 2 * all->size : 16;
+	struct point *more;
 
-	if (!more)
-		return false;
-	all->at = more;
-	more[all->count] = *p;
-	more[all->count].root = strndup(root, root_len);
-	return more[all->count++].root != NULL;
-}
-
-static bool add_line(struct points *all, const char *line, const char *path)
-{
-	struct point p = { .id = 0 };
-	const char *end;
-	int at = 0;
-
-	if (sscanf(line, "%u %u %23s %n", &p.id, &p.parent, p.device, &at) != 3 || at == 0)
-		return true;
-	end = strchr(line + at, ' ');
-	p.len = end ? taken(end + 1, path) : 0;
-	return p.len == 0 || add(all, &p, line + at, (size_t)(end - line) - (size_t)at);
-}
-
-static void free_all(struct points *all)
-{
-	for (size_t i = 0; i < all->count; i++)
-		free(all->at[i].root);
-	free(all->at);
+	if (all->count == all->size) {
+		more = realloc(all->at, size * sizeof(*more));
+		if (!more)
+			return false;
+		all->at = more;
+		all->size = size;
+	}
+	all->at[all->count++] = *p;
+	return true;
 }
 
 /* ---- which of them it does ---- */
@@ -98,7 +61,7 @@ static void free_all(struct points *all)
 static bool is_below_another(const struct points *all, const struct point *p)
 {
 	for (size_t i = 0; i < all->count; i++)
-		if (&all->at[i] != p && all->at[i].id == p->parent)
+		if (&all->at[i] != p && all->at[i].mount.id == p->mount.parent)
 			return true;
 	return false;
 }
@@ -113,7 +76,8 @@ static struct point *meet_next(const struct points *all, const struct point *on)
 
 	for (size_t i = 0; i < all->count; i++) {
 		struct point *p = &all->at[i];
-		bool is_here = on ? p->parent == on->id && p->len > 1 : !is_below_another(all, p);
+		bool is_here = on ? p->mount.parent == on->mount.id && p->len > 1
+				  : !is_below_another(all, p);
 
 		if (is_here && !p->was_met && (!next || p->len <= next->len))
 			next = p;
@@ -136,77 +100,83 @@ static const struct point *lead(const struct points *all)
 	return on;
 }
 
-static const struct point *find(struct points *all, FILE *mounts, const char *path)
+/* The words of what is found are in the text. */
+static bool find(const char *text, size_t len, const char *path, struct point *out)
 {
-	size_t size = 0;
-	char *line = NULL;
+	const char *at = text, *end = text + len;
+	struct points all = { .at = NULL };
+	const struct point *found;
 	bool is_ok = true;
+	struct point p = { .len = 0 };
 
-	while (is_ok && getline(&line, &size, mounts) >= 0)
-		is_ok = add_line(all, line, path);
-	free(line);
-	return is_ok ? lead(all) : NULL;
-}
-
-unsigned fm_mount_in(FILE *mounts, const char *path, size_t *out_len)
-{
-	struct points all = { .at = NULL };
-	const struct point *p = find(&all, mounts, path);
-	unsigned id = p ? p->id : 0;
-
-	*out_len = p ? p->len : 0;
-	free_all(&all);
-	return id;
-}
-
-/* Without what is escaped, as in a path. */
-static void unescape(char *text)
-{
-	char *to = text;
-
-	for (const char *at = text; *at; at++, to++) {
-		*to = *at;
-		if (!is_octal(at))
-			continue;
-		*to = octal(at);
-		at += 3;
+	while (is_ok && fm_mountinfo_next(&at, end, &p.mount)) {
+		p.len = taken(p.mount.point, path);
+		is_ok = p.len == 0 || add(&all, &p);
 	}
-	*to = '\0';
+	found = is_ok ? lead(&all) : NULL;
+	if (found)
+		*out = *found;
+	free(all.at);
+	return found != NULL;
 }
 
-bool fm_mount_place_in(FILE *mounts, const char *path, char *out, size_t size)
+unsigned fm_mount_in(const char *text, size_t len, const char *path, size_t *out_len)
 {
-	struct points all = { .at = NULL };
-	const struct point *p = find(&all, mounts, path);
-	int len = 0;
+	struct point p;
+	bool is_found = find(text, len, path, &p);
 
-	if (p) {
-		unescape(p->root);
-		len = snprintf(out, size, "%s %s%s", p->device,
-			       strcmp(p->root, "/") == 0 ? "" : p->root,
-			       path + (p->len > 1 ? p->len : 0));
-	}
-	free_all(&all);
-	return len > 0 && (size_t)len < size;
+	*out_len = is_found ? p.len : 0;
+	return is_found ? p.mount.id : 0;
+}
+
+bool fm_mount_place_in(const char *text, size_t len, const char *path, char *out, size_t size)
+{
+	struct point p;
+	size_t used, rest;
+	int number;
+
+	if (!find(text, len, path, &p))
+		return false;
+	number = snprintf(out, size, "%u:%u ", major(p.mount.device), minor(p.mount.device));
+	if (number < 0 || (size_t)number >= size ||
+	    !fm_mountinfo_string(p.mount.root, out + number, size - (size_t)number))
+		return false;
+	used = strcmp(out + number, "/") == 0 ? (size_t)number : strlen(out);
+	path += p.len > 1 ? p.len : 0;
+	rest = strlen(path) + 1;
+	if (rest > size - used)
+		return false;
+	memcpy(out + used, path, rest);
+	return true;
+}
+
+/* ---- of this process ---- */
+
+/* False: it cannot be read. One that never stays the same for long is taken as it was read last. */
+static bool read_mounts(char **text, size_t *len)
+{
+	int ret = fm_mountinfo_read(FM_MOUNTINFO, text, len);
+
+	return ret == 0 || ret == -EAGAIN;
 }
 
 bool fm_mount_place(const char *path, char *out, size_t size)
 {
-	FILE *mounts = fopen("/proc/self/mountinfo", "re");
-	bool is_found = mounts && fm_mount_place_in(mounts, path, out, size);
+	size_t len;
+	char *text;
+	bool is_found = read_mounts(&text, &len) && fm_mount_place_in(text, len, path, out, size);
 
-	if (mounts)
-		(void)fclose(mounts);	/* only read */
+	free(text);
 	return is_found;
 }
 
 static unsigned look_up(const char *path, size_t *out_len)
 {
-	FILE *mounts = fopen("/proc/self/mountinfo", "re");
-	unsigned mount = mounts ? fm_mount_in(mounts, path, out_len) : 0;
+	size_t len;
+	char *text;
+	unsigned mount = read_mounts(&text, &len) ? fm_mount_in(text, len, path, out_len) : 0;
 
-	if (mounts)
-		(void)fclose(mounts);	/* only read */
+	free(text);
 	return mount;
 }
 

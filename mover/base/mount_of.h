@@ -4,7 +4,7 @@
 #define FM_BASE_MOUNT_OF_H
 
 #include <stdbool.h>
-#include <stdio.h>
+#include <stddef.h>
 
 /*
  * The number of the mount that an absolute path leads to, as /proc/self/mountinfo has it; 0: none
@@ -25,8 +25,8 @@ size_t fm_mount_len(const char *path);
  */
 bool fm_mount_place(const char *path, char *out, size_t size);
 
-/* These with another such file. */
-bool fm_mount_place_in(FILE *mounts, const char *path, char *out, size_t size);
-unsigned fm_mount_in(FILE *mounts, const char *path, size_t *out_len);
+/* These with another such text, len bytes. */
+bool fm_mount_place_in(const char *text, size_t len, const char *path, char *out, size_t size);
+unsigned fm_mount_in(const char *text, size_t len, const char *path, size_t *out_len);
 
 #endif

@@ -19,6 +19,7 @@
 #include "mover/facts/given_up.h"
 #include "config/config.h"
 #include "mover/base/err.h"
+#include "mover/base/mountinfo.h"
 
 #define MODE_BITS 07777u
 #define FILES_TRIED 4096u /* entries of a directory */
@@ -40,25 +41,25 @@ static void disk_of(struct fm_collect *c, struct fm_fact *disk, dev_t dev)
 	fm_fact_text(disk, FM_FACT_NAME, strrchr(real, '/') + 1);
 }
 
-/* Of the mount with that device: "36 35 98:0 / /mnt rw shared:1 - ext4 /dev/x rw". */
+/* Of the mounts with that device. */
 static void type_of(struct fm_collect *c, struct fm_fact *type, dev_t dev)
 {
-	char *text, *rest = NULL, number[32], word[64];
-	int ret = fm_collect_file(c, &text, "/proc/self/mountinfo");
+	struct fm_mountinfo_more more;
+	struct fm_mountinfo mount;
+	const char *at, *end;
+	char *text, word[64];
+	int ret = fm_collect_file(c, &text, FM_MOUNTINFO);
 
 	if (ret < 0) {
-		fm_collect_failed(type, ret, "/proc/self/mountinfo");
+		fm_collect_failed(type, ret, FM_MOUNTINFO);
 		return;
 	}
-	fm_fact_unknown(type, "its device is in no line of /proc/self/mountinfo");
-	(void)snprintf(number, sizeof(number), " %u:%u ", major(dev), minor(dev));
-	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		const char *dash = strstr(line, " - ");
-
-		if (dash && strstr(line, number) && strstr(line, number) < dash &&
-		    sscanf(dash + 3, "%63s", word) == 1)
+	fm_fact_unknown(type, "its device is in no line of " FM_MOUNTINFO);
+	end = text + strlen(text);
+	for (at = text; fm_mountinfo_next(&at, end, &mount);)
+		if (mount.device == dev && fm_mountinfo_more(&mount, &more) &&
+		    fm_mountinfo_string(more.type, word, sizeof(word)))
 			fm_fact_text(type, FM_FACT_TEXT, word);
-	}
 	free(text);
 }
 

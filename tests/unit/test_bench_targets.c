@@ -13,11 +13,16 @@ static const char mounts[] = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1
 			     "33 30 259:3 / /srv/data ro - ext4 /dev/nvme3n1 ro\n"
 			     "34 22 259:4 / /cut";
 
+static int find(const char *text, const char *point, char *out, size_t cap)
+{
+	return fm_targets_device(text, strlen(text), point, out, cap);
+}
+
 static const char *at(const char *text, const char *point)
 {
 	static char device[64];
 
-	return fm_targets_device(text, point, device, sizeof(device)) == 0 ? device : "";
+	return find(text, point, device, sizeof(device)) == 0 ? device : "";
 }
 
 static void test_found(void)
@@ -32,11 +37,11 @@ static void test_not_found(void)
 {
 	char small[8];
 
-	CU_ASSERT_EQUAL(fm_targets_device(mounts, "/srv", small, sizeof(small)), -ENOTCONN);
-	CU_ASSERT_EQUAL(fm_targets_device(mounts, "/cut", small, sizeof(small)), -ENOTCONN);
-	CU_ASSERT_EQUAL(fm_targets_device("", "/", small, sizeof(small)), -ENOTCONN);
-	CU_ASSERT_EQUAL(fm_targets_device("\n\n - \n", "/", small, sizeof(small)), -ENOTCONN);
-	CU_ASSERT_EQUAL(fm_targets_device(mounts, "/", small, sizeof(small)), -ENAMETOOLONG);
+	CU_ASSERT_EQUAL(find(mounts, "/srv", small, sizeof(small)), -ENOTCONN);
+	CU_ASSERT_EQUAL(find(mounts, "/cut", small, sizeof(small)), -ENOTCONN);
+	CU_ASSERT_EQUAL(find("", "/", small, sizeof(small)), -ENOTCONN);
+	CU_ASSERT_EQUAL(find("\n\n - \n", "/", small, sizeof(small)), -ENOTCONN);
+	CU_ASSERT_EQUAL(find(mounts, "/", small, sizeof(small)), -ENAMETOOLONG);
 }
 
 static const struct fm_test tests[] = {

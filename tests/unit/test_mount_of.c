@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which mount a path is on. links: fm_base */
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "mover/base/mount_of.h"
@@ -23,17 +21,19 @@ static const char again[] = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 			    "41 40 8:1 /data/cache /data/cache rw - ext4 /dev/sda1 rw\n"
 			    "42 22 8:1 / / rw - ext4 /dev/sda1 rw\n";
 
+/* Names that read as more words or lines, and options with blanks: each line is one mount. */
+static const char nasty[] = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+			    "23 22 0:50 /a\\012b "
+			    "/n\\01299\\04022\\0400:9\\040/\\040/c rw - x x rw\n"
+			    "24 22 0:51 / /w rw - 9p C:\\134 rw;path=C:\\P F;x\n"
+			    "99999999999 22 0:52 / /w rw - x x rw\n"
+			    "25 24 0:53 / /w/i\\134n rw";
+
 static size_t len;	/* of the mount point that was found last */
 
 static unsigned at(const char *text, const char *path)
 {
-	FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
-	unsigned mount;
-
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-	mount = fm_mount_in(f, path, &len);
-	fclose(f);
-	return mount;
+	return fm_mount_in(text, strlen(text), path, &len);
 }
 
 static void test_found(void)
@@ -66,12 +66,10 @@ static void test_above(void)
 
 static bool is_at(const char *text, const char *path, const char *place)
 {
-	FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
 	char out[64];
-	bool is_same = fm_mount_place_in(f, path, out, sizeof(out)) && strcmp(out, place) == 0;
 
-	fclose(f);
-	return is_same;
+	return fm_mount_place_in(text, strlen(text), path, out, sizeof(out)) &&
+	       strcmp(out, place) == 0;
 }
 
 static void test_place(void)
@@ -87,6 +85,16 @@ static void test_place(void)
 	CU_ASSERT_FALSE(fm_mount_place("/proc/self", out, 8));
 }
 
+static void test_nasty(void)
+{
+	CU_ASSERT_EQUAL(at(nasty, "/c"), 22);
+	CU_ASSERT_EQUAL(at(nasty, "/n"), 22);
+	CU_ASSERT_EQUAL(at(nasty, "/n\n99 22 0:9 / /c/x"), 23);
+	CU_ASSERT_TRUE(is_at(nasty, "/n\n99 22 0:9 / /c/x", "0:50 /a\nb/x"));
+	CU_ASSERT_EQUAL(at(nasty, "/w/x"), 24);
+	CU_ASSERT_EQUAL(at(nasty, "/w/i\\n/x"), 25);
+}
+
 static void test_not_found(void)
 {
 	CU_ASSERT_EQUAL(at(mounts, "null:"), 0);
@@ -99,6 +107,7 @@ static const struct fm_test tests[] = {
 	{"the longest one, and the last", test_found},
 	{"what is mounted above hides it", test_above},
 	{"which directory that is", test_place},
+	{"what a line holds is in that line", test_nasty},
 	{"none", test_not_found},
 };
 

@@ -351,7 +351,7 @@ static void test_each_failure(void)
 	while (n < 100 && fail_read(n))
 		n++;
 #ifdef FM_FAULTS
-	CU_ASSERT_TRUE(n > 6);
+	CU_ASSERT_TRUE(n > 3);
 #endif
 	CU_ASSERT_TRUE(n < 100);
 	tree_free();
