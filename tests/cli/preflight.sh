@@ -46,7 +46,13 @@ whose=$(stat -c %U "$dir/n" "$dir"/n/{node.key,fmove.conf,peers.d,invites,state}
 [ "$whose" = nobody ] || bad "what init made for nobody is of $whose: $(ls -la "$dir/n")"
 ok fmoved --config "$conf" --check
 
-# A store that leads to what lets peers in.
+# A store that would hold what init is about to make, by a link; and one that leads to what lets peers in.
+ln -s . "$dir/here"
+fmove init --dir "$dir/new" --node n --address 127.0.0.1:1 --user nobody --store "m=$dir/here" >out 2>err
+[ $? -eq 6 ] && grep -q 'here" (really .*) and the jobs of node.state_directory in .*/new/state must not be within each other' err ||
+	bad "an init in a store: $(cat err)"
+[ ! -e "$dir/new" ] || bad "an init in a store left $(ls -A "$dir/new")"
+rm "$dir/here"
 ln -s n/peers.d "$dir/other"
 sed "s,$dir/models,$dir/other," "$conf" >"$dir/n/other.conf"
 fmoved --config "$dir/n/other.conf" --check 2>err
