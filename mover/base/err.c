@@ -69,7 +69,7 @@ __attribute__((format(printf, 2, 3))) static void text_add(struct text *t, const
 static void err_put(struct fm_err *err, int code, const struct text *t)
 {
 	err->code = code;
-	err->is_full = false;
+	err->is_full = err->is_rule = false;
 	(void)fm_plain(t->buf, strlen(t->buf), err->text, sizeof(err->text));
 }
 
@@ -101,6 +101,26 @@ int fm_err_full(struct fm_err *err, const char *fmt, ...)
 	err_put(err, -EBUSY, &t);
 	err->is_full = true;
 	return -EBUSY;
+}
+
+int fm_err_rule(struct fm_err *err, const char *fmt, ...)
+{
+	struct text t = { .len = 0 };
+	va_list args;
+
+	if (!err)
+		return -EACCES;
+	va_start(args, fmt);
+	text_vadd(&t, fmt, args);
+	va_end(args);
+	err_put(err, -EACCES, &t);
+	err->is_rule = true;
+	return -EACCES;
+}
+
+int fm_err_told(const struct fm_err *err)
+{
+	return err->code == -EACCES && !err->is_rule ? -EPERM : err->code;
 }
 
 int fm_err_not_begun(struct fm_err *err)
@@ -157,18 +177,20 @@ int fm_err_making(struct fm_err *err, int code, int dir, const char *fmt, ...)
 int fm_err_wrap(struct fm_err *err, const char *fmt, ...)
 {
 	struct text t = { .len = 0 };
-	bool is_full;
+	bool is_full, is_rule;
 	va_list args;
 
 	if (!err)
 		return 0;
 	is_full = err->is_full;
+	is_rule = err->is_rule;
 	va_start(args, fmt);
 	text_vadd(&t, fmt, args);
 	va_end(args);
 	text_add(&t, ": %s", err->text);
 	err_put(err, err->code, &t);
 	err->is_full = is_full;
+	err->is_rule = is_rule;
 	return err->code;
 }
 
@@ -177,7 +199,7 @@ void fm_err_clear(struct fm_err *err)
 	if (!err)
 		return;
 	err->code = 0;
-	err->is_full = false;
+	err->is_full = err->is_rule = false;
 	err->text[0] = '\0';
 }
 

@@ -22,6 +22,9 @@ struct fm_err {
 	/* no place is free now, or too many are this one's: nothing was begun, and the same may be
 	 * granted later */
 	bool is_full;
+	/* -EACCES: the rules of a store do not let whoever asked. It takes away what he had of it
+	 * elsewhere, too. What refused for any other reason knows nothing of him. */
+	bool is_rule;
 	/* always terminated, and plain (plain.h); cut with "..." when too long */
 	char text[FM_ERR_TEXT_MAX];
 };
@@ -33,6 +36,16 @@ int fm_err_set(struct fm_err *err, int code, const char *fmt, ...)
 
 /* As fm_err_set(), of -EBUSY, with is_full. */
 int fm_err_full(struct fm_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* As fm_err_set(), of -EACCES, with is_rule: for who asked the rules of a store, and nobody
+ * else. */
+int fm_err_rule(struct fm_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * The code by which another node is told of it: -EACCES is that of a rule alone, so that of
+ * anything else becomes -EPERM.
+ */
+int fm_err_told(const struct fm_err *err);
 
 /*
  * Of what was not begun: that no descriptor is left passes as others give theirs back, so it is one

@@ -57,7 +57,7 @@ void fm_request_answer(struct fm_request *r)
 	m->type = FM_WIRE_REPLY;
 	m->reply = (struct fm_wire_reply){.flags = reply_flags(r),
 					  .id = r->id,
-					  .code = (uint32_t)-r->code,
+					  .code = (uint32_t)(r->code ? -fm_err_told(&r->err) : 0),
 					  .count = (uint16_t)(r->code ? 0 : r->count),
 					  .text = fm_wire_str(text_of(r)),
 					  .says = fm_wire_str(says_of(r))};
@@ -81,7 +81,7 @@ static void refuse(struct fm_session *s, uint64_t id, const struct fm_err *why)
 
 	m.reply = (struct fm_wire_reply){ .flags = reply_full(why),
 					  .id = id,
-					  .code = (uint32_t)-why->code,
+					  .code = (uint32_t)-fm_err_told(why),
 					  .text = fm_wire_str(why->text) };
 	fm_session_send(s, &m);
 }

@@ -229,6 +229,7 @@ static void check_list(struct fm_request *r, const char *peer)
 static void take_error(struct fm_request *r, const char *peer, const struct fm_wire_reply *m)
 {
 	(void)fm_err_set(&r->err, r->code, "%s: %.*s", peer, (int)m->text.len, m->text.at);
+	r->err.is_rule = r->code == -EACCES;
 	if (r->code == -ENODATA && fm_verb_is_of_group(r->verb))
 		fm_request_take_missing(r, &m->says);
 }

@@ -287,14 +287,14 @@ int fm_access_check(const struct fm_access *access, const struct fm_who *who, co
 	if (fm_access_allows(access, who))
 		return 0;
 	if (who->peer)
-		return fm_err_set(err, -EACCES,
-				  "peer %s may not %s here; \"peer:%s\" in the store's %s list "
-				  "would allow it",
-				  who->peer, what, who->peer, what);
-	return fm_err_set(err, -EACCES,
-			  "uid %u may not %s here; \"user:NAME\" or \"group:NAME\" in the store's "
-			  "%s list would allow it",
-			  (unsigned)who->uid, what, what);
+		return fm_err_rule(err,
+				   "peer %s may not %s here; \"peer:%s\" in the store's %s list "
+				   "would allow it",
+				   who->peer, what, who->peer, what);
+	return fm_err_rule(err,
+			   "uid %u may not %s here; \"user:NAME\" or \"group:NAME\" in the store's "
+			   "%s list would allow it",
+			   (unsigned)who->uid, what, what);
 }
 
 /* ------------------------------------------------------------------------------------- telling */

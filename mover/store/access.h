@@ -56,8 +56,8 @@ const void *fm_access_may_await(const struct fm_store *store, const struct fm_wh
 /* The user database, as one of the things that may be waited for. */
 const void *fm_access_user_database(void);
 
-/* 0, or -EACCES and a text that says who may not do what ("read", "write") and how that is changed.
- * A user is told by his number: to look his name up may take for ever. */
+/* 0, or -EACCES (fm_err_rule()) and a text that says who may not do what ("read", "write") and how
+ * that is changed. A user is told by his number: to look his name up may take for ever. */
 int fm_access_check(const struct fm_access *access, const struct fm_who *who, const char *what,
 		    struct fm_err *err);
 

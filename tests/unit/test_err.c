@@ -125,6 +125,29 @@ static void test_full(void)
 	CU_ASSERT_EQUAL(fm_err_full(NULL, "full"), -EBUSY);
 }
 
+/* Goal: that a rule refused stays so through all layers, and what is said instead of it is none; to
+ * another node -EACCES is said of rules alone. */
+static void test_rule(void)
+{
+	struct fm_err err;
+
+	CU_ASSERT_EQUAL(fm_err_rule(&err, "uid %d may not", 7), -EACCES);
+	CU_ASSERT_TRUE(err.is_rule);
+	CU_ASSERT_EQUAL(fm_err_wrap(&err, "store s"), -EACCES);
+	CU_ASSERT_TRUE(err.is_rule);
+	CU_ASSERT_STRING_EQUAL(err.text, "store s: uid 7 may not");
+	CU_ASSERT_EQUAL(fm_err_told(&err), -EACCES);
+	(void)fm_err_sys(&err, -EACCES, "open d");
+	CU_ASSERT_FALSE(err.is_rule);
+	CU_ASSERT_EQUAL(fm_err_told(&err), -EPERM);
+	(void)fm_err_set(&err, -EIO, "lost");
+	CU_ASSERT_EQUAL(fm_err_told(&err), -EIO);
+	(void)fm_err_rule(&err, "no");
+	fm_err_clear(&err);
+	CU_ASSERT_FALSE(err.is_rule);
+	CU_ASSERT_EQUAL(fm_err_rule(NULL, "no"), -EACCES);
+}
+
 static void test_name(void)
 {
 	CU_ASSERT_STRING_EQUAL(fm_err_name(ENOSPC), "No space left on device");
@@ -144,6 +167,7 @@ static const struct fm_test tests[] = {
 	{ "a cut leaves no half of a UTF-8 character", test_cut_utf8 },
 	{ "a cleared error is empty", test_clear },
 	{ "a refusal that may pass is told from the others", test_full },
+	{ "that of a rule is told from the others, here and to other nodes", test_rule },
 	{ "every number has a name, unknown ones too", test_name },
 };
 FM_TEST_MAIN("err", tests)

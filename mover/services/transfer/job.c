@@ -359,7 +359,7 @@ static void tell_far_end(struct fm_job *j)
 	m.abort.flags =
 		(uint16_t)((j->is_kept ? FM_WIRE_ABORT_KEEP : 0) | abort_full(&j->result.err));
 	m.abort.xfer = j->id;
-	m.abort.code = (uint32_t)-j->result.code;
+	m.abort.code = (uint32_t)-fm_err_told(&j->result.err);
 	m.abort.text = fm_wire_str(j->result.err.text);
 	fm_session_send(j->session, &m);
 }
@@ -393,8 +393,10 @@ void fm_job_fail(struct fm_job *j, const struct fm_err *why)
 
 	if (j->state <= FM_JOB_OPENING)
 		(void)fm_err_not_begun(&err);
-	if (j->state != FM_JOB_ENDED)
+	if (j->state != FM_JOB_ENDED) {
 		j->result.err.is_full = err.is_full;
+		j->result.err.is_rule = err.is_rule;
+	}
 	fm_job_end(j, err.code, "%s", err.text);
 }
 
@@ -752,7 +754,7 @@ void fm_job_refuse(struct fm_session *s, uint64_t id, const struct fm_err *why)
 
 	m.abort.flags = (uint16_t)abort_full(why);
 	m.abort.xfer = id;
-	m.abort.code = (uint32_t)-why->code;
+	m.abort.code = (uint32_t)-fm_err_told(why);
 	m.abort.text = fm_wire_str(why->text);
 	fm_session_send(s, &m);
 }
@@ -1310,6 +1312,8 @@ static void on_abort(struct fm_session *s, const struct fm_wire_msg *msg)
 	(void)snprintf(text, sizeof(text), "%s: %.*s", s->name, (int)m->text.len, m->text.at);
 	j->result.err.is_full =
 		j->is_ours && j->state == FM_JOB_OPENING && m->flags & FM_WIRE_ABORT_FULL;
+	if (j->state != FM_JOB_ENDED)
+		j->result.err.is_rule = m->code == EACCES;
 	fm_job_end_kept(j, m->flags & FM_WIRE_ABORT_KEEP, -(int)m->code, text);
 }
 
