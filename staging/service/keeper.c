@@ -368,7 +368,7 @@ static void refused_done(struct fm_work *work)
 /* Who is refused by the source reads no copy of it, as when he is refused a request here. */
 static void asked_for_him(struct order *o)
 {
-	if (o->err.code == -EACCES)
+	if (fm_stage_rights_is_refusal(&o->err))
 		submit(o, refused_run, refused_done);
 	else
 		let_in(o);
@@ -382,8 +382,8 @@ static void source_said(void *ctx, const struct fm_request_result *r)
 {
 	struct order *o = ctx;
 
-	if (r->code == -EACCES || r->code == -EPERM)
-		(void)fm_err_set(&o->err, -EACCES, "%s", r->err.text);
+	if (r->code < 0 && fm_stage_rights_is_refusal(&r->err))
+		o->err = r->err;
 	asked_for_him(o);
 }
 
@@ -392,10 +392,10 @@ static void rules_run(struct fm_work *work)
 	struct order *o = fm_container_of(work, struct order, work);
 
 	if (!fm_stage_rights_may_read_as(o->from->store, o->keep.uid))
-		(void)fm_err_set(&o->err, -EACCES,
-				 "uid %u may not read store \"%s\" of %s; \"user:NAME\" in the "
-				 "store's read list would allow it",
-				 (unsigned)o->keep.uid, o->from->store->name, o->keeper->o.node);
+		(void)fm_err_rule(&o->err,
+				  "uid %u may not read store \"%s\" of %s; \"user:NAME\" in the "
+				  "store's read list would allow it",
+				  (unsigned)o->keep.uid, o->from->store->name, o->keeper->o.node);
 }
 
 static void rules_done(struct fm_work *work)
@@ -452,8 +452,10 @@ static void ask_source(struct order *o, const char *source)
 	}
 	r.path = s.path;
 	r.path_len = strlen(s.path);
-	if (fm_request_start(k->engine, &r, source_said, o, &o->err) < 0)
-		end(o);
+	if (fm_request_start(k->engine, &r, source_said, o, &o->err) < 0) {
+		fm_err_clear(&o->err);	/* nobody was asked, so nobody refuses him */
+		let_in(o);
+	}
 }
 
 static void reader_run(struct fm_work *work)
@@ -481,6 +483,20 @@ static void reader_done(struct fm_work *work)
 
 /* ---- the act ---- */
 
+/*
+ * Whether the rules for peers let whoever asks have that done. A source that is away refuses no
+ * user a copy of it (ask_source()).
+ */
+static int may_act(const struct order *o, const char *source, struct fm_err *err)
+{
+	int ret = check_rules(&o->keeper->o, source, o->peer, err);
+
+	if (ret != -EAGAIN || o->keep.verb != FM_STAGE_LET)
+		return ret;
+	fm_err_clear(err);
+	return 0;
+}
+
 /* The dataset is known: asks the rules of its store, and does what is to be done. */
 static void act(struct order *o)
 {
@@ -492,7 +508,7 @@ static void act(struct order *o)
 	if (o->err.code == 0)
 		(void)snprintf(o->name, sizeof(o->name), "%s", info.name);
 	if (o->err.code == 0)
-		(void)check_rules(&o->keeper->o, info.source, o->peer, &o->err);
+		(void)may_act(o, info.source, &o->err);
 	if (o->err.code == 0 && o->keep.verb == FM_STAGE_SHOW && show(o, &info) == 0)
 		return;
 	if (o->err.code < 0)

@@ -22,6 +22,7 @@
 #include "staging/service/hub.h"
 #include "staging/service/mending_fetch.h"
 #include "staging/service/mending_opts.h"
+#include "staging/service/rights.h"
 #include "staging/service/stager.h"
 
 struct mending {
@@ -147,10 +148,13 @@ static void open_run(struct fm_work *work)
 		m->from = fm_mending_file(m->o.stager, m->range.len, &m->err);
 }
 
-/* What did not come was refused, or is just not there. */
+/*
+ * What did not come was refused, by a rule or by what its file is; or it is just not there, or its
+ * node does not talk with this one.
+ */
 static void note_refusal(struct mending *m)
 {
-	m->is_refused |= m->err.code == -EACCES || m->err.code == -EPERM;
+	m->is_refused |= fm_stage_rights_is_refusal(&m->err) || m->err.code == -EPERM;
 }
 
 static void not_fetched(struct fm_work *work)

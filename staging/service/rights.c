@@ -109,6 +109,11 @@ int fm_stage_rights_agree(struct fm_cache *cache, uint64_t id, struct fm_store *
 	return fm_cache_allow_only(cache, id, may_still, &q, err);
 }
 
+bool fm_stage_rights_is_refusal(const struct fm_err *err)
+{
+	return err->code == -EACCES && err->is_rule;
+}
+
 /* ---- whom the rules name ---- */
 
 struct naming {

@@ -34,6 +34,13 @@ struct fm_store_ref;
 int fm_stage_rights_agree(struct fm_cache *cache, uint64_t id, struct fm_store *store,
 			  struct fm_err *err);
 
+/*
+ * Whether that is a store's refusal of who asked: only this takes a right to read a copy away, or
+ * keeps one from being given. A node whose key is not known any more, a directory that the service
+ * itself may not open, a store that is kept apart, and all that is away say nothing of a user.
+ */
+bool fm_stage_rights_is_refusal(const struct fm_err *err);
+
 /* Whom a rule for everybody means: those who may use the socket of this node, and so could stage
  * it themselves. */
 struct fm_stage_everybody {

@@ -668,7 +668,7 @@ static void fail_listing(struct fm_stage_ask *a, const struct fm_err *why)
 {
 	a->result.err = *why;
 	/* what he serves himself is his: no store refuses it to him */
-	if (why->code != -EACCES || a->list) {
+	if (!fm_stage_rights_is_refusal(why) || a->list) {
 		end_listing(a);
 		return;
 	}
@@ -1355,16 +1355,28 @@ static void unreachable(struct fm_work *work)
 	end_ask(a);
 }
 
+/*
+ * Whether nothing was said of the source: its node cannot be reached, or does not talk with this
+ * one (it does not know its key, say, and forbids that no user).
+ */
+static bool is_unasked(const struct fm_stage_ask *a, const struct fm_err *why)
+{
+	bool is_away = fm_api_exit(why->code) == FM_EXIT_UNREACHABLE ||
+		       (why->code == -EACCES && !fm_stage_rights_is_refusal(why));
+
+	return is_away && !a->s->is_stopping;
+}
+
 static void fail_look(struct fm_stage_ask *a, const struct fm_err *why)
 {
-	if (a->is_invited && fm_api_exit(why->code) == FM_EXIT_UNREACHABLE && !a->s->is_stopping) {
+	if (a->is_invited && is_unasked(a, why)) {
 		use_named(a, why);
 		return;
 	}
 	if (try_again(a, why->code))
 		return;
 	a->result.err = *why;
-	if (fm_api_exit(why->code) == FM_EXIT_UNREACHABLE && !a->s->is_stopping)
+	if (is_unasked(a, why))
 		submit(a, find_here, unreachable);
 	else
 		fail_listing(a, why);

@@ -68,6 +68,39 @@ settled bin_at_2 fmove stage --check none --nodes n1,n2 n3:s/gone -- true || bad
 data=$(sed -n "s/^fmove: n1: ready: //p" err)
 as_user bin cat "$data/f" >out 2>&1 || bad "n1 says ready, and bin cannot read it: $(cat out)"
 
+# So it is with what is said of no user: n3 does not know n1 any more, or n1 does not know n3.
+for what in forgot unknown; do
+	mkdir "$(store 3)/$what"
+	random 3000 "$(store 3)/$what/f"
+	ok settled nobody 1 fmove stage "n3:s/$what" -- true
+	ok settled bin_at_2 fmove stage "n3:s/$what" -- true
+done
+# bin_may WHAT: bin, who staged that on n2 alone, is let in by n1, which asks n3.
+bin_may() {
+	settled bin_at_2 fmove stage --check none --nodes n1,n2 "n3:s/$1" -- true || bad "--check none, $1: $(cat err)"
+	data=$(sed -n "s/^fmove: n1: ready: //p" err)
+	as_user bin cat "$data/f" >out 2>&1 || bad "n1 says ready, and bin cannot read it, $1: $(cat out)"
+}
+cp "$dir/c/n3/fmove.conf" known
+sed -i 's|\(name = "n1"; .*key = "\)[^"]*|\1'"$(fmove keygen another)|" "$dir/c/n3/fmove.conf"
+take_over 3
+no_key() {
+	fmove ls n3:s 2>err
+	grep -q key err
+}
+await no_key || bad "n3 still knows n1: $(cat err)"
+bin_may forgot
+cp known "$dir/c/n3/fmove.conf"
+take_over 3
+reachable 3
+cp "$dir/c/n1/fmove.conf" known
+sed -i '/name = "n3"/d; s|\(name = "n2".*\),$|\1|' "$dir/c/n1/fmove.conf"
+take_over 1
+bin_may unknown
+cp known "$dir/c/n1/fmove.conf"
+take_over 1
+reachable 3
+
 # What he holds on n1, n2 does not remove.
 nobody_sleeps
 ok nobody 1 fmove stage --hold-pid $holder n3:s/set

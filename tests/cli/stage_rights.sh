@@ -141,6 +141,40 @@ await reads_not "$left" || bad "nobody holds it, its rules are not known, and he
 ok fmove stage n2:s/held -- true	# somebody else's request takes nothing from who holds it
 [ "$(reads "$held")" = held ] || bad "root's request took it from who holds it"
 
+# What is no word of its rules takes nothing from him: its store leads to what it keeps for itself, its directory is not to be read, it does not
+# know this node any more. (It has no right to read what is not its own.)
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+setpriv --bounding-set -dac_override,-dac_read_search "$FM_SOURCE/tests/cluster" start "$dir/c" n2 || bad "n2 does not start"
+reachable 2
+# nothing_said PATTERN: nobody's request fails so, and he reads what he has.
+nothing_said() {
+	says_so() {
+		! as_nobody fmove stage n2:s/held -- true >out 2>err && grep -q "$1" err
+	}
+	await says_so "$1" || bad "nobody's request does not end with \"$1\": $(cat out err)"
+	[ "$(reads "$held")" = held ] || bad "refused by no rule ($1), and he lost his copy"
+}
+chown nobody "$(store 2)"
+chmod 700 "$(store 2)"
+nothing_said "the service's user may not"
+chown root "$(store 2)"
+chmod 755 "$(store 2)"
+mv "$(store 2)" "$dir/c/n2/former"
+ln -s "$dir/c/n2" "$(store 2)"
+kill -HUP "$(cat "$dir/c/n2/pid")"
+nothing_said 'leads to what this node keeps for itself'
+rm "$(store 2)"
+mv "$dir/c/n2/former" "$(store 2)"
+kill -HUP "$(cat "$dir/c/n2/pid")"
+reachable 2
+cp "$dir/c/n2/fmove.conf" known
+sed -i 's|key = "[^"]*"; }|key = "'"$(fmove keygen another)"'"; }|' "$dir/c/n2/fmove.conf"
+take_over 2
+nothing_said 'key'
+cp known "$dir/c/n2/fmove.conf"
+take_over 2
+reachable 2
+
 # The other node refuses him: then at once, whoever holds it.
 rules 2 '"peer:none"'
 kill -HUP "$(cat "$dir/c/n2/pid")"
