@@ -748,12 +748,13 @@ static int refuse_reader(const struct fm_together *t, unsigned n, struct fm_err 
 
 /*
  * Whether this node goes on without the node of the source: that says that its source is another
- * one by now, and whom it lets read, and this one has the dataset, or is looking whether it has.
+ * one by now, or cannot be opened there, and whom it lets read, and this one has the dataset, or is
+ * looking whether it has.
  */
 static bool goes_on_without(const struct fm_together *t)
 {
 	return !t->about.shared[0] && t->told & bit(t->about.source) &&
-	       fm_together_is_another(t->peer[t->about.source].code) &&
+	       fm_together_is_closed(t->peer[t->about.source].code) &&
 	       (t->is_looking || t->is_ready);
 }
 

@@ -1348,7 +1348,7 @@ static void look_run(struct fm_work *work)
 	if (id && fm_cache_look(c, id, &info) && info.state == FM_CACHE_READY)
 		t->is_ready = open_ready(t, id) == 0;
 	ret = t->store ? open_source(t) : 0;
-	if (t->is_ready && !t->about.shared[0] && fm_together_is_another(ret)) {
+	if (t->is_ready && !t->about.shared[0] && fm_together_is_closed(ret)) {
 		fm_err_clear(&t->work_err);	/* what is here was asked for */
 		ret = 0;
 	} else if (ret < 0 && t->about.shared[0]) {

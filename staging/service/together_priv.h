@@ -159,6 +159,16 @@ static inline bool fm_together_is_another(int code)
 	return code == -ESTALE || code == -ENOENT || code == -ENOTDIR;
 }
 
+/*
+ * Whether that is said of a source which says nothing of who asks: it is another one, or its own
+ * node may not open it, keeps its store apart, or waits for its file system.
+ */
+static inline bool fm_together_is_closed(int code)
+{
+	return fm_together_is_another(code) || code == -EPERM || code == -EAGAIN ||
+	       code == -ETIMEDOUT;
+}
+
 /* A line of the run, under its id. */
 #define fm_together_log(t, level, ...)                                                       \
 	fm_together_log_by(t, (t)->begun_by, level, __VA_ARGS__)

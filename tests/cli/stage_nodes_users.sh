@@ -68,8 +68,13 @@ settled bin_at_2 fmove stage --check none --nodes n1,n2 n3:s/gone -- true || bad
 data=$(sed -n "s/^fmove: n1: ready: //p" err)
 as_user bin cat "$data/f" >out 2>&1 || bad "n1 says ready, and bin cannot read it: $(cat out)"
 
-# So it is with what is said of no user: n3 does not know n1 any more, or n1 does not know n3.
-for what in forgot unknown; do
+# So it is with what is said of no user: the source's directory is not to be read there (n3 has no right to what is not its own), leads to what
+# n3 keeps for itself, n3 does not know n1 any more, or n1 does not know n3.
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n3
+setpriv --bounding-set -dac_override,-dac_read_search "$FM_SOURCE/tests/cluster" start "$dir/c" n3 || bad "n3 does not start"
+reachable 3
+await at 2 ls n3:s || bad "n2 cannot reach n3"
+for what in closed apart forgot unknown; do
 	mkdir "$(store 3)/$what"
 	random 3000 "$(store 3)/$what/f"
 	ok settled nobody 1 fmove stage "n3:s/$what" -- true
@@ -81,6 +86,20 @@ bin_may() {
 	data=$(sed -n "s/^fmove: n1: ready: //p" err)
 	as_user bin cat "$data/f" >out 2>&1 || bad "n1 says ready, and bin cannot read it, $1: $(cat out)"
 }
+chown nobody "$(store 3)"
+chmod 700 "$(store 3)"
+bin_may closed
+chown root "$(store 3)"
+chmod 755 "$(store 3)"
+mv "$(store 3)" "$dir/c/n3/former"
+ln -s "$dir/c/n3" "$(store 3)"
+kill -HUP "$(cat "$dir/c/n3/pid")"
+is_logged 'which this node keeps for itself' "$dir/c/n3/log" || bad "n3 serves what it keeps for itself"
+bin_may apart
+rm "$(store 3)"
+mv "$dir/c/n3/former" "$(store 3)"
+kill -HUP "$(cat "$dir/c/n3/pid")"
+reachable 3
 cp "$dir/c/n3/fmove.conf" known
 sed -i 's|\(name = "n1"; .*key = "\)[^"]*|\1'"$(fmove keygen another)|" "$dir/c/n3/fmove.conf"
 take_over 3
