@@ -1021,7 +1021,7 @@ static void test_a_full_store(void)
 	refuses_with(-EMFILE, -EBUSY, true);
 	refuses_with(-ENFILE, -EBUSY, true);
 	refuses_with(-ENOMEM, -ENOMEM, false);
-	refuses_with(-EACCES, -EACCES, false);
+	refuses_with(-EACCES, -EPERM, false);	/* of no rule */
 }
 
 static void on_written(struct fm_io *io)
