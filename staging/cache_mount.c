@@ -6,9 +6,12 @@
  * boot: what is staged then lies beneath the mount point, and the paths that are told lead into
  * another file system. One that shows the same directory there hides nothing. The kernel's table of
  * mounts says so; the file systems are not asked, since one that was just mounted may never answer.
+ *
+ * While the path leads to the mount that it led to, at the same point of it, it leads to the same
+ * directory, however that is called elsewhere: what a mount is of (mount --bind) may be renamed.
+ * Only of another mount it is asked whether that shows the same directory.
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,13 +21,12 @@
 #include "mover/base/mount_of.h"
 #include "staging/cache_priv.h"
 
-#define PLACE_MAX (2 * PATH_MAX)	/* what is mounted may lie as deep as where it is */
-
 /* Its path as the kernel has it: no part of that is a link. */
 void fm_cache_mount_note(struct fm_cache *c)
 {
-	char name[32], path[PLACE_MAX];
+	char name[32], path[FM_MOUNT_PLACE_MAX];
 	ssize_t len;
+	unsigned mount = fm_mount_of_fd(c->root);
 
 	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", c->root);
 	len = readlink(name, path, sizeof(path) - 1);
@@ -34,13 +36,24 @@ void fm_cache_mount_note(struct fm_cache *c)
 	c->real = strdup(path);
 	if (c->real && fm_mount_place(c->real, path, sizeof(path)))
 		c->place = strdup(path);
+	if (c->real && fm_mount_look(c->real, &c->mount_len) == mount)
+		c->mount = mount;
+}
+
+/* Its mount has that number as long as the directory is open. */
+static bool is_mounted_as_before(const struct fm_cache *c)
+{
+	size_t len;
+
+	return c->mount > 0 && fm_mount_look(c->real, &len) == c->mount && len == c->mount_len;
 }
 
 int fm_cache_mount_check(const struct fm_cache *c, struct fm_err *err)
 {
-	char now[PLACE_MAX];
+	char now[FM_MOUNT_PLACE_MAX];
 
-	if (!c->place || !fm_mount_place(c->real, now, sizeof(now)) || strcmp(now, c->place) == 0)
+	if (!c->place || is_mounted_as_before(c) ||
+	    !fm_mount_place(c->real, now, sizeof(now)) || strcmp(now, c->place) == 0)
 		return 0;
 	return fm_err_set(err, -ENODEV,
 			  "cache %.200s: since fmoved was started a file system was mounted there "

@@ -81,6 +81,8 @@ struct fm_cache {
 	dev_t device; /* of its file system */
 	char *real; /* where it is; NULL: not known */
 	char *place; /* that this leads to, at the start (mount_of.h); NULL: not known */
+	unsigned mount; /* that it is on; 0: not known */
+	size_t mount_len; /* that the mount point takes of `real` */
 	atomic_bool is_hidden; /* something else is there, and that was said */
 	int dirs[FM_CACHE_PLACES];
 	uint8_t boot[FM_HOLD_BOOT_LEN];

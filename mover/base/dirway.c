@@ -111,24 +111,6 @@ static void look_up(unsigned id, struct fm_dirway *out)
 	free(text);
 }
 
-/* 0: not found. */
-static unsigned mount_id(int fd)
-{
-	char path[64], *line = NULL;
-	unsigned id = 0;
-	size_t size = 0;
-	FILE *info;
-
-	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	info = fopen(path, "re");
-	while (info && id == 0 && getline(&line, &size, info) >= 0)
-		(void)sscanf(line, "mnt_id: %u", &id);
-	if (info)
-		(void)fclose(info);	/* only read */
-	free(line);
-	return id;
-}
-
 /* ---- where a path leads ---- */
 
 int fm_dirway_of(int fd, struct fm_dirway *out)
@@ -141,7 +123,7 @@ int fm_dirway_of(int fd, struct fm_dirway *out)
 		return ret;
 	out->device = st.st_dev;
 	out->inode = st.st_ino;
-	look_up(mount_id(fd), out);
+	look_up(fm_mount_of_fd(fd), out);
 	return 0;
 }
 

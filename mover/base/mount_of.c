@@ -129,15 +129,28 @@ unsigned fm_mount_in(const char *text, size_t len, const char *path, size_t *out
 	return is_found ? p.mount.id : 0;
 }
 
+/* What was mounted, as it is written there; of what a block device has, and without one, nothing. */
+static struct fm_mountinfo_word source_of(const struct fm_mountinfo *mount)
+{
+	struct fm_mountinfo_more more;
+
+	if (major(mount->device) != 0 || !fm_mountinfo_more(mount, &more))
+		return (struct fm_mountinfo_word){ .at = "" };
+	return more.source;
+}
+
 bool fm_mount_place_in(const char *text, size_t len, const char *path, char *out, size_t size)
 {
+	struct fm_mountinfo_word source;
 	struct point p;
 	size_t used, rest;
 	int number;
 
 	if (!find(text, len, path, &p))
 		return false;
-	number = snprintf(out, size, "%u:%u ", major(p.mount.device), minor(p.mount.device));
+	source = source_of(&p.mount);
+	number = snprintf(out, size, "%u:%u %.*s ", major(p.mount.device), minor(p.mount.device),
+			  (int)source.len, source.at);
 	if (number < 0 || (size_t)number >= size ||
 	    !fm_mountinfo_string(p.mount.root, out + number, size - (size_t)number))
 		return false;
@@ -170,12 +183,14 @@ bool fm_mount_place(const char *path, char *out, size_t size)
 	return is_found;
 }
 
-static unsigned look_up(const char *path, size_t *out_len)
+unsigned fm_mount_look(const char *path, size_t *out_len)
 {
 	size_t len;
 	char *text;
 	unsigned mount = read_mounts(&text, &len) ? fm_mount_in(text, len, path, out_len) : 0;
 
+	if (mount == 0)
+		*out_len = 0;
 	free(text);
 	return mount;
 }
@@ -184,13 +199,31 @@ unsigned fm_mount_of(const char *path)
 {
 	size_t len;
 
-	return look_up(path, &len);
+	return fm_mount_look(path, &len);
 }
 
 size_t fm_mount_len(const char *path)
 {
-	size_t len = 0;
+	size_t len;
 
-	(void)look_up(path, &len);
+	(void)fm_mount_look(path, &len);
 	return len;
+}
+
+/* Not by statx(2), which some file systems answer for themselves. */
+unsigned fm_mount_of_fd(int fd)
+{
+	char path[64], *line = NULL;
+	unsigned id = 0;
+	size_t size = 0;
+	FILE *info;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = fopen(path, "re");
+	while (info && id == 0 && getline(&line, &size, info) >= 0)
+		(void)sscanf(line, "mnt_id: %u", &id);
+	if (info)
+		(void)fclose(info);	/* only read */
+	free(line);
+	return id;
 }

@@ -34,7 +34,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -120,7 +119,7 @@ static bool leads_nowhere(int ret)
  * hang. 0: not known. */
 static uint64_t place_of(const char *path)
 {
-	char text[2 * PATH_MAX];
+	char text[FM_MOUNT_PLACE_MAX];
 	uint64_t sum = 0xcbf29ce484222325;	/* FNV-1a */
 
 	if (!fm_mount_place(path, text, sizeof(text)))

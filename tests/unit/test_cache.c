@@ -446,6 +446,73 @@ static void test_mounted_above(void)
 }
 
 /*
+ * Goal: its directory is another one's, bound there (mount --bind). That may be renamed: the path
+ * leads where it did. What is mounted over it then, or that it is not mounted any more, is noticed.
+ */
+static void test_bound_one_renamed(void)
+{
+	char from[] = "/dev/shm/fm-bound-XXXXXX", to[sizeof(from) + 4];
+	struct scene s;
+	uint64_t id;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(from));
+	snprintf(to, sizeof(to), "%s.new", from);
+	scene_new(&s, "/dev/shm");
+	if (mount(from, s.dir, NULL, MS_BIND, NULL) < 0) {
+		printf("SKIP: only root can mount\n");
+		(void)rmdir(s.dir);
+		(void)rmdir(from);
+		return;
+	}
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	CU_ASSERT_EQUAL(rename(from, to), 0);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, id, &s.err), 0);
+	CU_ASSERT_EQUAL(mount("none", s.dir, "tmpfs", 0, "size=1m,mode=0711"), 0);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, id, &s.err), -ENODEV);
+	CU_ASSERT_EQUAL(umount(s.dir), 0);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, id, &s.err), 0);
+	CU_ASSERT_EQUAL(umount2(s.dir, MNT_DETACH), 0);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, id, &s.err), -ENODEV);
+	CU_ASSERT_EQUAL(rename(to, s.dir), 0);
+	scene_end(&s);
+}
+
+/*
+ * Goal: its mount is moved to a directory above its mount point. The path leads to that mount, as
+ * before, but to another directory of it.
+ */
+static void test_mount_moved(void)
+{
+	char above[] = "/dev/shm/fm-moved-XXXXXX", in[sizeof(above) + 3];
+	struct scene s;
+	bool is_moved;
+	uint64_t id;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(above));
+	snprintf(in, sizeof(in), "%s/in", above);
+	CU_ASSERT_EQUAL_FATAL(mkdir(in, 0711), 0);
+	if (mount("none", in, "tmpfs", 0, "size=8m,mode=0711") < 0) {
+		printf("SKIP: only root can mount\n");
+		(void)rmdir(in);
+		(void)rmdir(above);
+		return;
+	}
+	scene_new(&s, in);
+	scene_open(&s);
+	id = scene_stage(&s, 1, MIB);
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, id, &s.err), 0);
+	is_moved = mount(in, above, NULL, MS_MOVE, NULL) == 0;
+	if (!is_moved)
+		printf("SKIP: what is mounted in a shared one cannot be moved\n");
+	CU_ASSERT_EQUAL(fm_cache_request(s.c, id, &s.err), is_moved ? -ENODEV : 0);
+	fm_cache_close(s.c);
+	CU_ASSERT_EQUAL(umount(is_moved ? above : in), 0);
+	(void)rmdir(in);
+	(void)rmdir(above);
+}
+
+/*
  * Goal: who asks while a file system hides the directory that was opened is told so, and has no
  * path that leads into it. It is as before when that has gone.
  */
@@ -2498,6 +2565,8 @@ static const struct fm_test tests[] = {
 	{"what others write is taken into account", test_foreign_writer},
 	{"what is mounted over it keeps everybody from it, and is said", test_mounted_over},
 	{"its own directory mounted over it is it", test_mounted_again},
+	{"what is bound there is renamed", test_bound_one_renamed},
+	{"its mount is moved to above", test_mount_moved},
 	{"what is mounted above its mount is noticed, too", test_mounted_above},
 	{"a full disk keeps nobody from what is there, or from unpinning", test_full_disk},
 	{"what a fetch has written is promised no more, and what is missing is", test_promise},

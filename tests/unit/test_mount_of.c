@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Which mount a path is on. links: fm_base */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mover/base/mount_of.h"
 #include "tests/fm_test.h"
@@ -28,6 +32,12 @@ static const char nasty[] = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 			    "24 22 0:51 / /w rw - 9p C:\\134 rw;path=C:\\P F;x\n"
 			    "99999999999 22 0:52 / /w rw - x x rw\n"
 			    "25 24 0:53 / /w/i\\134n rw";
+/* All that is mounted of one server is one file system, and each directory of it is called "/". */
+static const char exports[] = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+			      "40 22 0:40 / /a rw shared:7 master:2 - nfs4 host:/a rw,addr=x\n"
+			      "41 22 0:40 / /b rw - nfs4 host:/b rw\n"
+			      "42 22 0:40 / /again rw - nfs4 host:/a rw\n"
+			      "43 22 0:41 /d\\040\\055\\040e /\\040-\\040x rw - tmpfs\n";
 
 static size_t len;	/* of the mount point that was found last */
 
@@ -50,6 +60,18 @@ static void test_found(void)
 	CU_ASSERT_TRUE(fm_mount_of("/proc/self") > 0);
 	CU_ASSERT_NOT_EQUAL(fm_mount_of("/proc/self"), fm_mount_of("/"));
 	CU_ASSERT_EQUAL(fm_mount_len("/proc/self"), strlen("/proc"));
+	CU_ASSERT_EQUAL(fm_mount_look("/proc/self", &len), fm_mount_of("/proc/self"));
+	CU_ASSERT_EQUAL(len, strlen("/proc"));
+}
+
+static void test_open(void)
+{
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL(fm_mount_of_fd(fd), fm_mount_of("/proc/self"));
+	close(fd);
+	CU_ASSERT_EQUAL(fm_mount_of_fd(fd), 0);
 }
 
 static void test_above(void)
@@ -76,9 +98,9 @@ static void test_place(void)
 {
 	char out[64];
 
-	CU_ASSERT_TRUE(is_at(mounts, "/data/cache", "8:1 /data/cache"));
-	CU_ASSERT_TRUE(is_at(again, "/data/cache", "8:1 /data/cache"));
-	CU_ASSERT_TRUE(is_at(above, "/data/cache", "8:3 /in it/cache"));
+	CU_ASSERT_TRUE(is_at(mounts, "/data/cache", "8:1  /data/cache"));
+	CU_ASSERT_TRUE(is_at(again, "/data/cache", "8:1  /data/cache"));
+	CU_ASSERT_TRUE(is_at(above, "/data/cache", "8:3  /in it/cache"));
 	CU_ASSERT_FALSE(is_at(mounts, "null:", ""));
 	CU_ASSERT_TRUE(fm_mount_place("/proc/self", out, sizeof(out)));
 	CU_ASSERT_PTR_NOT_NULL(strstr(out, " /self"));
@@ -90,9 +112,18 @@ static void test_nasty(void)
 	CU_ASSERT_EQUAL(at(nasty, "/c"), 22);
 	CU_ASSERT_EQUAL(at(nasty, "/n"), 22);
 	CU_ASSERT_EQUAL(at(nasty, "/n\n99 22 0:9 / /c/x"), 23);
-	CU_ASSERT_TRUE(is_at(nasty, "/n\n99 22 0:9 / /c/x", "0:50 /a\nb/x"));
+	CU_ASSERT_TRUE(is_at(nasty, "/n\n99 22 0:9 / /c/x", "0:50 x /a\nb/x"));
 	CU_ASSERT_EQUAL(at(nasty, "/w/x"), 24);
 	CU_ASSERT_EQUAL(at(nasty, "/w/i\\n/x"), 25);
+}
+
+static void test_place_on_a_server(void)
+{
+	CU_ASSERT_TRUE(is_at(exports, "/a/cache", "0:40 host:/a /cache"));
+	CU_ASSERT_TRUE(is_at(exports, "/b/cache", "0:40 host:/b /cache"));
+	CU_ASSERT_TRUE(is_at(exports, "/again/cache", "0:40 host:/a /cache"));
+	/* a line without what was mounted */
+	CU_ASSERT_TRUE(is_at(exports, "/ - x/cache", "0:41  /d - e/cache"));
 }
 
 static void test_not_found(void)
@@ -106,8 +137,10 @@ static void test_not_found(void)
 static const struct fm_test tests[] = {
 	{"the longest one, and the last", test_found},
 	{"what is mounted above hides it", test_above},
+	{"of a file that is open", test_open},
 	{"which directory that is", test_place},
 	{"what a line holds is in that line", test_nasty},
+	{"which of two that a server exports", test_place_on_a_server},
 	{"none", test_not_found},
 };
 
