@@ -354,6 +354,22 @@ static int make_manifest(struct fm_stage_run *r, int data, struct fm_cache_key *
 	return ret;
 }
 
+static int refuse_spoilt(struct fm_stage_run *r)
+{
+	r->is_misnamed = true;
+	return fm_err_set(&r->err, -EBADMSG,
+			  "what came of %.200s is damaged on the disk of the cache: that is thrown "
+			  "away; run it again",
+			  r->source);
+}
+
+static bool is_spoilt(void *ctx)
+{
+	const struct fm_stage_run *r = ctx;
+
+	return fm_together_is_spoilt(r->together);
+}
+
 static int compare_with(struct fm_stage_run *r, char *path)
 {
 	int ours = open_root(r, fm_cache_fetch_dir(r->fetch)), other, ret;
@@ -366,6 +382,8 @@ static int compare_with(struct fm_stage_run *r, char *path)
 		(void)fm_err_sys(&r->err, ret, "compare %s with %s", r->name, path);
 	else
 		ret = fm_stage_same(ours, other, file_of(r), &r->is_stopped, &r->err);
+	if (ret == 0 && r->is_shared && (ret = fm_together_is_other(r->together, other)) < 0)
+		(void)fm_err_sys(&r->err, ret, "read %s", path);
 	if (ours >= 0)
 		(void)close(ours);	/* only read */
 	if (other >= 0)
@@ -375,12 +393,14 @@ static int compare_with(struct fm_stage_run *r, char *path)
 
 /*
  * A dataset of another source in this store is here, with the same names, times and CRCs. If its
- * bytes are the same too, it is the answer. What came is thrown away in either case.
+ * bytes are the same too, it is the answer. What came is thrown away in either case, so it is
+ * nobody's concern that it is damaged.
  */
 static void take_other(struct fm_stage_run *r, const struct fm_cache_key *version)
 {
 	char path[FM_PATH_LEN_MAX + 1];
 	struct fm_cache_info info;
+	int ret;
 
 	r->id = fm_cache_find_version(r->runs->cache, version);
 	fm_err_clear(&r->err);
@@ -388,7 +408,9 @@ static void take_other(struct fm_stage_run *r, const struct fm_cache_key *versio
 	    fm_cache_path(r->runs->cache, r->id, path, sizeof(path)) < 0)
 		(void)fm_err_set(&r->err, -ENOENT, "%s was removed meanwhile; run it again",
 				 r->name);
-	else if (compare_with(r, path) == -EEXIST)
+	else if ((ret = compare_with(r, path)) == -EEXIST && r->is_shared && is_spoilt(r))
+		(void)refuse_spoilt(r);	/* other nodes found it so, which says why */
+	else if (ret == -EEXIST)
 		(void)fm_err_set(
 			&r->err, -EEXIST,
 			"%s has the names, times and CRCs of %s, which is "
@@ -471,22 +493,6 @@ static int make_own(struct fm_stage_run *r, struct fm_cache_key *version)
 	return fm_stage_own_version(r->source, version->bytes) < 0
 		       ? fm_err_sys(&r->err, -ENOMEM, "name the version of %s", r->name)
 		       : 0;
-}
-
-static int refuse_spoilt(struct fm_stage_run *r)
-{
-	r->is_misnamed = true;
-	return fm_err_set(&r->err, -EBADMSG,
-			  "what came of %.200s is damaged on the disk of the cache: that is thrown "
-			  "away; run it again",
-			  r->source);
-}
-
-static bool is_spoilt(void *ctx)
-{
-	const struct fm_stage_run *r = ctx;
-
-	return fm_together_is_spoilt(r->together);
 }
 
 /*

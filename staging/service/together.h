@@ -178,6 +178,11 @@ int fm_together_agrees(int dir, int manifest, uint32_t extents);
  */
 bool fm_together_is_spoilt(struct fm_together *t);
 /*
+ * Since publish(): what is READY is a copy that was here already, below dir (borrowed), with the
+ * same names and bytes. Other nodes are sent that, and what came may be thrown away. Worker.
+ */
+int fm_together_is_other(struct fm_together *t, int dir);
+/*
  * err: code 0, and where it is; or why it is not READY. The sink hears nothing more. What was found
  * damaged since whoever made it READY asked last is READY: who waits is warned.
  */

@@ -477,6 +477,15 @@ static bool is_damage(int code)
 	return code < 0 && code != -ENOMEM && code != -EMFILE && code != -ENFILE;
 }
 
+/* How what is READY here is called: a copy that was here already may have another source's name. */
+static const char *name_here(const struct fm_together *t)
+{
+	const char *path = t->peer[t->self].path;
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash ? slash + 1 : t->about.name;
+}
+
 /*
  * What others have may be right, and what is here is not. A node that has the whole says so to
  * whoever waits, since it is READY all the same; one that is about to have it does not get it.
@@ -490,7 +499,7 @@ static void note_damaged(struct fm_together *t, uint32_t extent, int code)
 				 "extent %u of %.200s is damaged on the disk of %s (%s): \"fmove "
 				 "datasets check %.200s\" there mends it",
 				 extent, t->source, t->all->o.node, fm_err_name(code),
-				 t->about.name);
+				 name_here(t));
 		fm_together_warn(t, &note);
 		return;
 	}
@@ -924,7 +933,7 @@ static void world_publish(void *ctx)
 {
 	struct fm_together *t = ctx;
 
-	t->is_spoilt = false;
+	t->is_spoilt = t->is_other = false;
 	t->is_publishing = op_new(t, OP_PUBLISH, 0);
 }
 
@@ -941,8 +950,17 @@ static void warn_spoilt(struct fm_together *t)
 	(void)fm_err_set(&note, -EBADMSG,
 			 "%.200s was found damaged on the disk of %s just when it became ready: "
 			 "\"fmove datasets check %.200s\" there mends it",
-			 t->source, t->all->o.node, t->about.name);
+			 t->source, t->all->o.node, name_here(t));
 	fm_together_warn(t, &note);
+}
+
+/* As name_file(): whoever reads what is here finds it at each moment. */
+int fm_together_is_other(struct fm_together *t, int dir)
+{
+	int ret = fm_call(dup3(dir, t->disk, O_CLOEXEC));
+
+	t->is_other = ret >= 0;
+	return ret < 0 ? ret : 0;
 }
 
 void fm_together_published(struct fm_together *t, const char *path, const struct fm_err *err)
@@ -958,7 +976,7 @@ void fm_together_published(struct fm_together *t, const char *path, const struct
 		free(me->path);
 		me->path = strdup(path);
 		fm_together_log(t, FM_LOG_INFO, "%.300s is ready here: %s", t->source, path);
-		if (fm_together_is_spoilt(t))
+		if (fm_together_is_spoilt(t) && !t->is_other)	/* else that is thrown away */
 			warn_spoilt(t);
 	} else {
 		fm_together_fail_here(t, err);

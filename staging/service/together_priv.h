@@ -140,6 +140,7 @@ struct fm_together {
 	bool is_anew;			/* it was here, went, and is to come again */
 	bool is_publishing;
 	atomic_bool is_spoilt;		/* meanwhile what came was found damaged on the disk */
+	bool is_other;			/* fm_together_is_other() was told, meanwhile */
 	bool is_named;			/* by a peer's request */
 	bool is_invited, is_answering;
 	uint64_t invited_ns;

@@ -89,6 +89,21 @@ timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "spoilt 4: 
 what_is_said "spoilt 4"
 grep -q 'warning: n2:s/set was found damaged on the disk of n1 just when it became ready: "fmove datasets check set" there mends it' err || bad "spoilt 4: no warning: $(cat err)"
 
+# What came is thrown away where a copy with another source's name is here already: that was not damaged. If that has other bytes, it is said why.
+cp -a "$source/d" "$(store 2)/twin"
+ok fmove stage n2:s/twin -- true
+cp -a "$(store 2)/twin" "$(store 2)/same"
+restart 1 stage.spoilt:3
+timeout "$HANG_S" fmove stage --nodes n1 n2:s/same >out 2>err || bad "spoilt, another copy: $(cat err)"
+[[ $(<out) = */twin ]] || bad "spoilt, another copy: it is not that: $(cat out)"
+grep damaged err && bad "the copy that was here is called damaged"
+cp -a "$(store 2)/twin" "$(store 2)/third"
+printf x | dd of="$(<out)/f1" bs=1 seek=1000 conv=notrunc status=none
+touch -r "$(store 2)/twin/f1" "$(<out)/f1"
+restart 1 stage.spoilt:3
+timeout "$HANG_S" fmove stage --nodes n1 n2:s/third >out 2>err && bad "spoilt, other bytes: it is here, though"
+grep -q 'n1: failed: .*what came of n2:s/third is damaged on the disk of the cache: that is thrown away' err || bad "spoilt, other bytes: $(cat err)"
+
 # If what was listed is not to be read again, what came is not called damaged, and stays.
 echo draft >"$source/round"
 restart 1 stage.lay_end:1

@@ -50,4 +50,23 @@ copy=$(at 1 stage n2:s/set 2>again) || bad "n1 does not get it again: $(cat agai
 diff -r --no-dereference "$source" "$copy" || bad "n1 has something else the second time: $(cat again)"
 is_logged '^fault: stage.laid_write is late' "$dir/c/n3/log" || bad "n3 was not late"
 wait $stager || grep -q 'n1: ' err || bad "it was given up: $(cat err)"
+
+# n1 has the bytes under another name already: what came is thrown away, and n3, which asks n1 for them afterwards, is sent that copy. What is
+# found damaged there is called by the name that it has.
+mkdir "$source/../twin"
+random 40000000 "$source/../twin/large"
+ok fmove stage n2:s/twin -- true
+cp -a "$source/../twin" "$source/../same"
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n1
+FMOVE_FAULT=stage.upload:1 start_again n1
+reachable 3
+kill -STOP "$(cat "$dir/c/n3/pid")"
+fmove stage --nodes n1,n3 n2:s/same >out 2>err &
+stager=$!
+await is_logged 'n2:s/same is ready here: .*/twin$' "$dir/c/n1/log" || bad "n1 does not take what it has: $(cat err)"
+kill -CONT "$(cat "$dir/c/n3/pid")"
+wait $stager || bad "n3 does not get what n1 has: $(cat err)"
+diff -r "$source/../twin" "$(find "$dir"/c/n3/cache/ready -name same)" || bad "n3 has other bytes than n1"
+grep -q 'warning: extent [0-9]* of n2:s/same is damaged on the disk of n1 (Input/output error): "fmove datasets check twin" there' err || bad "by which name: $(cat err)"
+[ "$(grep -c damaged err)" = 1 ] || bad "more is called damaged than was: $(cat err)"
 exit
