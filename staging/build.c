@@ -29,7 +29,7 @@
 #include "staging/walk.h"
 
 #define SMALL_MAX 32u		/* open at once */
-#define READERS 8u		/* threads that read them: each has memory for a whole chunk */
+#define READERS 8u		/* threads that read them */
 
 /* A file of one chunk at most. */
 struct small {
@@ -44,7 +44,8 @@ struct build {
 	const struct fm_stage_build_opts *opts;
 	struct fm_stage_writer *w;
 	struct fm_hardlinks hardlinks;
-	uint8_t *buf[READERS];		/* of a chunk; all but the first may be missing */
+	uint8_t *buf;			/* of a chunk */
+	struct fm_stage_some more[READERS];	/* of each reader but the first, which has that */
 	struct small *small;		/* met, and not written down */
 	unsigned count;
 	atomic_uint next;		/* of these, to be read */
@@ -98,7 +99,7 @@ static int add_chunks(struct build *b, struct fm_reading *r, struct fm_err *err)
 	for (uint64_t n = 0; ret == 0 && n < fm_stage_chunks(size); n++) {
 		if (b->opts->is_stopped && atomic_load(b->opts->is_stopped))
 			return fm_err_set(err, -ECANCELED, "stopped");
-		ret = read_chunk(b, r, n, b->buf[0], &c, &is_whole);
+		ret = read_chunk(b, r, n, b->buf, &c, &is_whole);
 		if (ret == 0)
 			ret = fm_stage_writer_chunk(b->w, &c);
 	}
@@ -143,14 +144,29 @@ static int read_small(struct build *b, struct small *f, uint8_t *buf)
 	return ret == 0 && !is_whole ? -EILSEQ : ret;
 }
 
-/* One of several threads; who has no memory leaves them to the others. */
+/* One of several threads. */
 static void read_smalls(void *ctx, unsigned n)
 {
 	struct build *b = ctx;
+	uint8_t *buf = n == 0 ? b->buf : b->more[n].at;
 	unsigned i;
 
-	while (b->buf[n] && (i = atomic_fetch_add(&b->next, 1)) < b->count)
-		b->small[i].ret = read_small(b, &b->small[i], b->buf[n]);
+	while ((i = atomic_fetch_add(&b->next, 1)) < b->count)
+		b->small[i].ret = read_small(b, &b->small[i], buf);
+}
+
+/* For as many readers as have memory for the largest of those that were met. */
+static unsigned readers_for(struct build *b)
+{
+	unsigned n = 1;
+	size_t largest = 0;
+
+	for (unsigned i = 0; i < b->count; i++)
+		if (b->small[i].e.size > largest)
+			largest = b->small[i].e.size;
+	while (n < READERS && n < b->count && fm_stage_some_for(&b->more[n], largest))
+		n++;
+	return n;
 }
 
 static int write_small(struct build *b, const struct small *f, struct fm_err *err)
@@ -167,13 +183,12 @@ static int write_small(struct build *b, const struct small *f, struct fm_err *er
 /* Those that were met are read, and written down. */
 static int add_smalls(struct build *b, struct fm_err *err)
 {
-	unsigned several = b->count < READERS ? b->count : READERS;
 	int ret = 0;
 
 	if (b->count == 0)
 		return 0;
 	atomic_store(&b->next, 0);
-	fm_stage_at_once(several, read_smalls, b);
+	fm_stage_at_once(readers_for(b), read_smalls, b);
 	for (unsigned i = 0; ret == 0 && i < b->count; i++)
 		ret = write_small(b, &b->small[i], err);
 	for (unsigned i = 0; i < b->count; i++)
@@ -390,17 +405,16 @@ static int run(struct build *b, int fd, uint8_t version[FM_SHA256_LEN],
 int fm_stage_build(const struct fm_stage_build_opts *opts, int fd, uint8_t version[FM_SHA256_LEN],
 		   struct fm_stage_totals *totals, struct fm_err *err)
 {
-	struct build b = { .opts = opts, .buf = { fm_stage_chunk_buf_new() } };
+	struct build b = { .opts = opts, .buf = fm_stage_chunk_buf_new() };
 	int ret;
 
 	fm_err_clear(err);
 	b.small = FM_FAULT("stage.alloc") ? NULL : fm_budget_alloc(SMALL_MAX * sizeof(*b.small));
-	for (unsigned n = 1; b.buf[0] && n < READERS; n++)
-		b.buf[n] = fm_stage_chunk_buf_more();
-	ret = b.buf[0] && b.small ? run(&b, fd, version, totals, err)
-				  : fm_err_sys(err, -ENOMEM, "read files");
-	for (unsigned n = 0; n < READERS; n++)
-		fm_stage_chunk_buf_free(b.buf[n]);
+	ret = b.buf && b.small ? run(&b, fd, version, totals, err)
+			       : fm_err_sys(err, -ENOMEM, "read files");
+	for (unsigned n = 1; n < READERS; n++)
+		fm_stage_some_free(&b.more[n]);
+	fm_stage_chunk_buf_free(b.buf);
 	fm_budget_free(b.small);
 	return ret;
 }

@@ -53,12 +53,6 @@ uint8_t *fm_stage_chunk_buf_new(void)
 	return fm_budget_take(FM_STAGE_CHUNK) ? fm_stage_chunk_buf_of_taken() : NULL;
 }
 
-uint8_t *fm_stage_chunk_buf_more(void)
-{
-	return fm_budget_take_leaving(FM_STAGE_CHUNK, FM_STAGE_LEFT) ? fm_stage_chunk_buf_of_taken()
-								     : NULL;
-}
-
 void fm_stage_chunk_buf_free(uint8_t *buf)
 {
 	if (!buf)

@@ -24,8 +24,6 @@ int fm_stage_chunk_open_path(int dir, const char *path, struct fm_reading **out)
 
 /* What a chunk is read into: FM_STAGE_CHUNK bytes, from the budget. NULL: no memory. */
 uint8_t *fm_stage_chunk_buf_new(void);
-/* One more, which makes it faster: only where FM_STAGE_LEFT is left. NULL: go on without it. */
-uint8_t *fm_stage_chunk_buf_more(void);
 /* The same, of bytes that were taken from the budget. NULL: no memory, and they were given back. */
 uint8_t *fm_stage_chunk_buf_of_taken(void);
 void fm_stage_chunk_buf_free(uint8_t *buf);	/* NULL is allowed */

@@ -13,12 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mover/base/budget.h"
 #include "mover/base/crc32c.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/tree/digest.h"
 #include "mover/tree/tree.h"
 #include "staging/build.h"
+#include "staging/chunk.h"
 #include "staging/walk.h"
 #include "tests/fm_test.h"
 #include "tests/unit/deep_tree.h"
@@ -352,9 +354,13 @@ static void test_many(void)
 	end();
 }
 
-/* Goal: one file is not read behind the other. Method: the first that is read waits for another. */
+/*
+ * Goal: one file is not read behind the other, also with memory for two chunks, of which one has to
+ * be left. Method: the first that is read waits for another.
+ */
 static void test_at_once(void)
 {
+	uint64_t limit = fm_budget_used() + FM_STAGE_LEFT + 3 * (FM_STAGE_CHUNK / 2);
 	struct fm_stage_totals t;
 	int fd = memfd_create("manifest", MFD_CLOEXEC);
 
@@ -363,7 +369,9 @@ static void test_at_once(void)
 	begin();
 	make_many();
 	meet_others_at("stage.read_data");
+	fm_budget_set(limit * 8 / 7);	/* an eighth of it is left for sessions */
 	CU_ASSERT_EQUAL(build(NULL, fd, &t), 0);
+	fm_budget_set(UINT64_MAX);
 	CU_ASSERT_TRUE(have_met_others());
 	close(fd);
 	end();
