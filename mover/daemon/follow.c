@@ -46,6 +46,7 @@
 #include "mover/base/dirway.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/mount_of.h"
@@ -72,7 +73,7 @@ struct fm_follow {
 	struct fm_list openings;	/* one for a name, directory and device at most */
 	unsigned count;			/* of them, OPENINGS_MAX at most */
 	unsigned looks;			/* so far; may begin anew */
-	/* of the stores of the configuration in force, as a look found it last */
+	/* of the stores of the configuration in force, as it was opened, or a look found it last */
 	struct place {
 		struct fm_dirway is;	/* which directory */
 		uint64_t sum;		/* place_of() its path; 0: not known */
@@ -102,7 +103,8 @@ struct opening {
 	struct fm_store *store;		/* the thread's, until it is done; NULL: not opened */
 	bool is_kept_apart;		/* it leads to what this node keeps for itself */
 	enum found found;		/* but AS_IT_WAS: it was not opened */
-	uint64_t place;			/* of a look that found it as it was; 0: not known */
+	/* of what was opened, or of a look that found it as it was; 0: not known */
+	uint64_t place;
 	struct fm_err err;
 	int ret;
 };
@@ -184,11 +186,19 @@ static int check_opened(struct opening *o, const struct fm_dirway *now)
 	return ret;
 }
 
+static int find_way(const char *directory, struct fm_dirway *now)
+{
+	if (strcmp(directory, "null:") == 0)
+		return 0;
+	return FM_FAULT("follow.way") ? -EIO : fm_dirway_at(directory, now);
+}
+
 /* One on no volume, which lies where its path leads; as long as it may. */
 static void open_there(struct opening *o)
 {
+	uint64_t place = place_of(o->of->directory);
 	struct fm_dirway now = { 0 };
-	int ret = strcmp(o->of->directory, "null:") == 0 ? 0 : fm_dirway_at(o->of->directory, &now);
+	int ret = find_way(o->of->directory, &now);
 
 	if (ret == 0 || leads_nowhere(ret))
 		o->found = find(o, &now);
@@ -200,6 +210,8 @@ static void open_there(struct opening *o)
 	o->ret = check_opened(o, &now);
 	if (o->ret < 0)
 		o->store->ops->free(o->store);
+	else if (place == place_of(o->of->directory))
+		o->place = place;
 }
 
 static void *open_run(void *arg)
@@ -435,6 +447,13 @@ static void leave(struct fm_follow *f, const struct fm_config_store *of, enum fo
 	open_as(f, of, NULL);
 }
 
+/* of: of the configuration in force. is: which directory it is. */
+static void note_place(struct fm_follow *f, const struct fm_config_store *of,
+		       const struct fm_dirway *is, uint64_t sum)
+{
+	f->places[of - f->fmoved->cfg->stores] = (struct place){ .is = *is, .sum = sum };
+}
+
 static void looked(struct opening *o)
 {
 	struct fm_follow *f = o->follow;
@@ -444,8 +463,7 @@ static void looked(struct opening *o)
 	if (o->found != AS_IT_WAS)
 		leave(f, o->of, o->found, &o->was, o->is_asked_for);
 	else if (o->place)
-		f->places[o->of - o->cfg->stores] =
-			(struct place){ .is = o->was, .sum = o->place };
+		note_place(f, o->of, &o->was, o->place);
 }
 
 /*
@@ -456,6 +474,7 @@ static void take_opened(struct opening *o)
 {
 	struct fm_err err;
 
+	note_place(o->follow, o->of, &o->store->way, o->place);
 	say_opened(o);
 	fm_err_clear(said_of(o));
 	if (fm_engine_set_store(o->follow->fmoved->engine, o->store, &err) < 0)
@@ -976,6 +995,8 @@ static int fill_one(struct fm_follow *f, const struct fm_config_store *of, struc
 	store = o->store;
 	ret = o->ret;
 	why = o->err;
+	if (ret == 0)
+		note_place(f, of, &store->way, o->place);
 	end_open(o);
 	if (ret == 0)
 		return fm_engine_set_store(f->fmoved->engine, store, err);

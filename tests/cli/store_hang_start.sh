@@ -8,13 +8,14 @@
 mkdir "$hung/a"
 export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "10MiB"; peers = [ "*" ]; };'
 up 2
-trap 'status=$?; end_fs; umount -l dead/* 2>/dev/null; (exit $status); down' EXIT
+trap 'status=$?; end_fs; umount -l dead/* under 2>/dev/null; (exit $status); down' EXIT
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 stores=
 for i in {1..19} ''; do
 	stores+="{ name = \"hung$i\"; directory = \"$hung/a\"; read = [ \"*\" ]; write = [ \"*\" ]; }, "
 done
 conf=$(<"$dir/c/n2/fmove.conf")
+echo "$conf" >plain
 echo "${conf/"$dir/c/n2/cache"/"$hung/cache"}" >no_store_hangs
 echo "${conf/stores = ( \{/stores = ( $stores\{}" >"$dir/c/n2/fmove.conf"
 cp "$dir/c/n2/fmove.conf" without
@@ -128,4 +129,41 @@ has_failed() {
 await has_failed || bad "not told that it fails: $(cat out)"
 no 4 'store hung: open its directory: ' fmove df n2:hung
 ok fmove put --quiet -f file n2:s/file
+
+# A file system that does not answer is mounted over one that was opened just now, and not looked at yet (each once in 5 s, the tenth of them last):
+# nothing goes beneath any more. It is known without asking it.
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+mkdir under
+stores=
+for i in {1..9}; do stores+="{ name = \"null$i\"; directory = \"null:\"; }, "; done
+conf=$(<plain)
+echo "${conf/stores = ( /"stores = ( $stores{ name = \"under\"; directory = \"$PWD/under\"; read = [ \"*\" ]; write = [ \"*\" ]; }, "}" >"$dir/c/n2/fmove.conf"
+start_again n2
+"$FM_BUILD/bin/hang_fs" under 1 1000 "$(id -u)" >said 2>&1 &
+fs_pid=$!
+await grep -q mounted said || bad "no file system at $PWD/under: $(cat said)"
+kill -USR1 $fs_pid
+is_logged 'store "under" at .*: its path leads to another directory than the one that was open' "$log" || bad "not told: $(tail -n 3 "$log")"
+reachable 2
+no 1 'store under: its path leads to another directory' fmove put --quiet file n2:under/file
+ok fmove put --quiet -f file n2:s/file
+kill -KILL $fs_pid
+umount -l under
+await fmove put --quiet file n2:under/file || bad "it is not served again: $(tail -n 3 "$log")"
+[ -s under/file ] || bad "it went elsewhere"
+
+# One is unmounted while it is opened, at a start: that goes on, and what lies beneath is not served.
+"$FM_SOURCE/tests/cluster" stop "$dir/c" n2
+mount -t tmpfs none under || exit
+( FMOVE_FAULT=follow.way:1+2 start_again n2 ) &
+starts=$!
+is_logged '^fault: follow.way is late' "$log" || bad "it is not late: $(tail -n 3 "$log")"
+umount -l under
+wait $starts || bad "it does not start: $(tail -n 3 "$log")"
+reachable 2
+is_logged 'store "under" at .*: what was mounted at its path, or above it, is not mounted any more' "$log" || bad "not told: $(tail -n 3 "$log")"
+no 1 'store under: what was mounted at its path' fmove put --quiet -f file n2:under/beneath
+mount -t tmpfs none under
+await fmove put --quiet file n2:under/there || bad "it is not served when it is mounted again: $(tail -n 3 "$log")"
+[ -s under/there ] && [ ! -e under/beneath ] || bad "it went elsewhere"
 exit
