@@ -289,81 +289,96 @@ static bool is_taken_over(const struct sink *s, int dir)
 	       file.st_ino == there.st_ino;
 }
 
-/* Moves the file from the directory `held`, where it has its name, to `dir`. */
-static int move_on(struct sink *s, int held, int dir, bool is_durable, struct fm_err *err)
+/* Where the path leads by now: 1 and *dir, 0: to place->dir, or an error. */
+static int find_other(const struct sink *s, const struct fm_place *place, int *dir,
+		      struct fm_err *err)
 {
-	struct fm_place place = sink_place(s, is_durable);
-	uint64_t old_bytes = 0;
-	int ret;
+	return fm_path_find_other(s->dir->root, s->path, place->dir, &s->owner, dir, err);
+}
 
-	if (is_taken_over(s, dir))
-		return 0;
-	ret = place.sync
-		      ? fm_sync_note(place.sync, fm_path_sync_up(s->dir->root, dir, s->path, err))
-		      : 0;
+/* That directory, which is taken over, is the one that the file comes into. */
+static int go_to(struct sink *s, struct fm_place *place, int dir, struct fm_err *err)
+{
+	if (place->dir != s->parent.fd)
+		close(place->dir);
+	place->dir = dir;
+	return place->sync ? fm_sync_note(place->sync,
+					  fm_path_sync_up(s->dir->root, dir, s->path, err))
+			   : 0;
+}
+
+/* fm_place(); the file may have the name already, since a new version took it over. */
+static int place_there(const struct sink *s, const struct fm_place *place, struct fm_placed *placed,
+		       struct fm_err *err)
+{
+	int ret = fm_place(place, placed, err);
+
+	if (ret != -EEXIST || !is_taken_over(s, place->dir))
+		return ret;
+	fm_err_clear(err);
+	*placed = (struct fm_placed){ .how = FM_PLACED_LINKED };
+	return 0;
+}
+
+/* 0: the file has its name, where its path leads. 1: the path leads to *dir, nothing has changed.
+ */
+static int place_once(const struct sink *s, const struct fm_place *place, struct fm_placed *placed,
+		      int *dir, struct fm_err *err)
+{
+	int ret = place_there(s, place, placed, err), undone;
+
 	if (ret < 0)
 		return ret;
-	place.from = held;
-	place.temp = s->parent.name;
-	place.fd = -1;		/* a later version of it may be there by now */
-	place.dir = dir;
-	place.journal = NULL;
-	ret = fm_place(&place, &old_bytes, err);
-	if (ret == -EEXIST && is_taken_over(s, dir))
+	ret = find_other(s, place, dir, err);
+	if (ret == 0 || (ret > 0 && is_taken_over(s, *dir))) {
+		if (ret > 0)
+			close(*dir);
+		fm_place_end(place, placed);
 		return 0;
-	fm_usage_sub(&s->dir->usage, ret == 0 ? old_bytes : 0);
-	return ret;
-}
-
-/*
- * Compares where the file is with where its path leads. 0: it is the same directory. 1: the file
- * moved on to another one, which is *held now.
- */
-static int follow_once(struct sink *s, int *held, bool is_durable, struct fm_err *err)
-{
-	int dir = -1, ret = fm_path_find_other(s->dir->root, s->path, *held, &s->owner, &dir, err);
-
-	if (ret == 0)
-		return 0;
-	if (ret > 0)
-		ret = move_on(s, *held, dir, is_durable, err);
-	if (ret < 0) {
-		if (renameat2(*held, s->parent.name, s->parent.fd, s->partial.name,
-			      RENAME_NOREPLACE) < 0)
-			fm_log_error("%s: cannot undo its publication: %s", s->path,
-				     fm_err_name(errno));
-		if (dir >= 0)
-			close(dir);
-		return ret;
 	}
-	if (*held != s->parent.fd)
-		close(*held);
-	*held = dir;
-	return 1;
+	undone = fm_place_undo(place, placed, ret < 0 ? NULL : err);
+	if (ret > 0 && undone < 0)
+		close(*dir);
+	return ret > 0 && undone < 0 ? undone : ret;
 }
 
 /*
- * Moves the file to where its path leads now. While it was sent, its directory may have been
- * replaced by a new version: the file is then in the old one, which goes, and nobody would find it.
- * A directory that the new version lacks is made again.
+ * While the file was sent its directory may have been moved away, or replaced by a new version. In
+ * there nobody would find the file, and what has its name there is somebody's, who kept it. So it
+ * is looked where the path leads before the file gets its name, and again when it has it: what was
+ * replaced elsewhere meanwhile is there again then. A directory that is missing is made again.
  */
-static int follow(struct sink *s, bool is_durable, struct fm_err *err)
+static int place_where_it_leads(struct sink *s, bool is_durable, struct fm_placed *placed,
+				struct fm_err *err)
 {
-	int held = s->parent.fd, ret = 1;
+	struct fm_place place = sink_place(s, is_durable);
+	struct fm_path_shown shown;
+	int dir = -1, ret = find_other(s, &place, &dir, err);
 
-	for (int i = 0; ret > 0 && i < FOLLOWED_MAX; i++)
-		ret = follow_once(s, &held, is_durable, err);
-	if (held != s->parent.fd)
-		close(held);
-	return ret < 0 ? ret : 0;
+	for (int i = 0; ret >= 0 && i < FOLLOWED_MAX; i++) {
+		if (ret > 0)
+			ret = go_to(s, &place, dir, err);
+		if (ret == 0)
+			ret = place_once(s, &place, placed, &dir, err);
+		if (ret <= 0)
+			break;
+	}
+	if (ret > 0) {
+		close(dir);
+		ret = fm_err_set(err, -ESTALE,
+				 "\"%s\": its directory is replaced again and again; run it again",
+				 fm_path_show(s->path, &shown));
+	}
+	if (place.dir != s->parent.fd)
+		close(place.dir);
+	return ret;
 }
 
 static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_attr *attr,
 			bool is_durable, struct fm_err *err)
 {
 	struct sink *s = sink_of(file);
-	struct fm_place place = sink_place(s, is_durable);
-	uint64_t old_bytes = 0;
+	struct fm_placed placed;
 	int ret = s->state == SINK_OPEN ? sink_prepare(file, size, attr, is_durable, err) : 0;
 
 	if (ret < 0)
@@ -374,15 +389,13 @@ static int sink_publish(struct fm_file *file, uint64_t size, const struct fm_att
 				 err);
 	assert(s->state == SINK_PREPARED);
 	fm_placing_begin(&s->placing, s->io.fd);
-	ret = fm_place(&place, &old_bytes, err);
-	if (ret == 0)
-		ret = follow(s, is_durable, err);
+	ret = place_where_it_leads(s, is_durable, &placed, err);
 	fm_placing_end(&s->placing);
 	if (ret < 0)
 		return sink_fail_named(s, ret, err);
 	s->state = SINK_PUBLISHED;
 	fm_usage_add(&s->dir->usage, size);
-	fm_usage_sub(&s->dir->usage, old_bytes);
+	fm_usage_sub(&s->dir->usage, placed.old_bytes);
 	sink_release_quota(s);
 	return 0;
 }

@@ -3,14 +3,16 @@
  * place - a finished partial file gets its final name.
  *
  * Happy path, name free:  renameat2(NOREPLACE), fsync of the directory, unlink of the journal.
- * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory, unlink of the old file,
- * which has the partial name now, unlink of the journal. Without a sync nothing can fail behind the
- * rename, so a plain one does. A crash in between:     the partial name has no file, or the old
- * one, which is not the one that the journal names: the next try begins afresh. No flags there
- * (NFS):   link and unlink; when replacing, a plain rename. Failure modes:          the name
- * appears or goes between look and rename: look again, a few times. The sync fails: undone. Another
- * file has the partial name, or none has: refused, and nothing is there to go on with (-ESTALE).
- * The name is taken: that is said when it is there to stay (placing.h).
+ * Happy path, replacing:  renameat2(EXCHANGE), fsync of the directory; at the end unlink of the old
+ * file, which has the partial name until then, and of the journal. The path leads elsewhere by
+ * then: undone, so that the directory that it led to keeps its old file. A crash in between:
+ * the partial name has no file, or the old one, which is not the one that the journal names: the
+ * next try begins afresh. No flags there (NFS):   link and unlink; when replacing, a plain rename,
+ * and the old file is gone. Failure modes:          the name appears or goes between look and
+ * rename: look again, a few times. The sync fails: undone. Another file has the partial name, or
+ * none has: refused, and nothing is there to go on with (-ESTALE). The name is taken: that is said
+ * when it is there to stay (placing.h). Somebody gave the name to another file before it could be
+ * undone: that one stays.
  */
 #include "mover/store/place.h"
 
@@ -28,14 +30,6 @@
 #include "mover/store/sys.h"
 
 #define PLACE_TRIES_MAX 16
-
-/* What happened to the names. */
-enum placed {
-	PLACED_MOVED,		/* final: new; temp: none */
-	PLACED_LINKED,		/* final and temp: new */
-	PLACED_EXCHANGED,	/* final: new; temp: old */
-	PLACED_OVER,		/* final: new; old: gone */
-};
 
 static const char *kind_of(const struct stat *st)
 {
@@ -122,39 +116,34 @@ static bool is_unsupported(int ret)
 }
 
 /* Gives the file a name that was free. */
-static int install_new(const struct fm_place *place, enum placed *out)
+static int install_new(const struct fm_place *place, enum fm_placed_how *out)
 {
 	int ret =
 		fm_sys_rename(place->from, place->temp, place->dir, place->name, RENAME_NOREPLACE);
 
-	*out = PLACED_MOVED;
+	*out = FM_PLACED_MOVED;
 	if (!is_unsupported(ret))
 		return ret;
-	*out = PLACED_LINKED;
+	*out = FM_PLACED_LINKED;
 	return fm_sys_link(place->from, place->temp, place->dir, place->name);
 }
 
 /*
- * Gives the file a name that a regular file has. Where it is synced the two are exchanged, so that
- * this can be undone.
+ * Gives the file a name that a regular file has. The two are exchanged, so that this can be undone.
  */
-static int install_over(const struct fm_place *place, enum placed *out)
+static int install_over(const struct fm_place *place, enum fm_placed_how *out)
 {
-	int ret = -EINVAL;
+	int ret = fm_sys_rename(place->from, place->temp, place->dir, place->name, RENAME_EXCHANGE);
 
-	*out = PLACED_EXCHANGED;
-	if (place->sync)
-		ret = fm_sys_rename(place->from, place->temp, place->dir, place->name,
-				    RENAME_EXCHANGE);
+	*out = FM_PLACED_EXCHANGED;
 	if (!is_unsupported(ret))
 		return ret;
-	*out = PLACED_OVER;
+	*out = FM_PLACED_OVER;
 	return fm_sys_rename(place->from, place->temp, place->dir, place->name, 0);
 }
 
 /* Look, then rename, until both agree on whether the name is taken. */
-static int place_install(const struct fm_place *place, enum placed *out, uint64_t *old_bytes,
-			 struct fm_err *err)
+static int place_install(const struct fm_place *place, struct fm_placed *out, struct fm_err *err)
 {
 	struct stat st;
 	int ret = 0;
@@ -164,13 +153,13 @@ static int place_install(const struct fm_place *place, enum placed *out, uint64_
 
 		ret = place->may_replace ? fm_sys_fstatat(place->dir, place->name, &st) : -ENOENT;
 		is_taken = ret == 0;
-		*old_bytes = is_taken ? (uint64_t)st.st_size : 0;
+		out->old_bytes = is_taken ? (uint64_t)st.st_size : 0;
 		if (is_taken && !S_ISREG(st.st_mode))
-			return fm_place_check(place, old_bytes, err);
+			return fm_place_check(place, &out->old_bytes, err);
 		if (ret == 0)
-			ret = install_over(place, out);
+			ret = install_over(place, &out->how);
 		else if (ret == -ENOENT)
-			ret = install_new(place, out);
+			ret = install_new(place, &out->how);
 		if (ret != (is_taken ? -ENOENT : -EEXIST))
 			break;
 		if (place->may_replace)
@@ -183,49 +172,60 @@ static int place_install(const struct fm_place *place, enum placed *out, uint64_
 	return ret < 0 ? place_fail(place, ret, err) : 0;
 }
 
-/* Undoes the rename as well as it can. The error that led here is the one to report. */
-static void place_undo(const struct fm_place *place, enum placed placed)
+/* The names as they were: 0, or -1 and errno. */
+static int put_back(const struct fm_place *place, enum fm_placed_how how)
 {
-	int ret = 0;
-
-	switch (placed) {
-	case PLACED_MOVED:
-		ret = renameat2(place->dir, place->name, place->from, place->temp,
-				RENAME_NOREPLACE);
-		break;
-	case PLACED_LINKED:
-		ret = unlinkat(place->dir, place->name, 0);
-		break;
-	case PLACED_EXCHANGED:
-		ret = renameat2(place->from, place->temp, place->dir, place->name, RENAME_EXCHANGE);
-		break;
-	case PLACED_OVER:
+	switch (how) {
+	case FM_PLACED_MOVED:
+		return renameat2(place->dir, place->name, place->from, place->temp,
+				 RENAME_NOREPLACE);
+	case FM_PLACED_LINKED:
+		return unlinkat(place->dir, place->name, 0);
+	case FM_PLACED_EXCHANGED:
+		return renameat2(place->from, place->temp, place->dir, place->name,
+				 RENAME_EXCHANGE);
+	case FM_PLACED_OVER:
 		break;
 	}
-	if (ret < 0)
-		fm_log_error("%s: cannot undo its publication: %s", place->path,
-			     fm_err_name(errno));
+	return renameat2(place->dir, place->name, place->from, place->temp, 0);
 }
 
-/*
- * Whether the partial name still leads to the file that was written and checked: who may write to
- * the directory can put another file there.
- */
+/* The error that led here, if one did, is the one to report. */
+static int place_undo(const struct fm_place *place, enum fm_placed_how how)
+{
+	int ret = put_back(place, how) < 0 ? -errno : 0;
+
+	if (ret < 0)
+		fm_log_error("%s: cannot undo its publication: %s", place->path, fm_err_name(ret));
+	return ret;
+}
+
+/* Whether that name leads to the file that was written and checked: 1, 0, or why it has none. */
+static int is_named(const struct fm_place *place, int dir, const char *name)
+{
+	struct stat by_fd, by_name;
+	int ret = fm_sys_fstat(place->fd, &by_fd);
+
+	if (ret == 0)
+		ret = fm_sys_fstatat(dir, name, &by_name);
+	if (ret < 0)
+		return ret;
+	return by_fd.st_dev == by_name.st_dev && by_fd.st_ino == by_name.st_ino;
+}
+
+/* Who may write to the directory can put another file under the partial name. */
 static int check_named(const struct fm_place *place, struct fm_err *err)
 {
 	struct fm_path_shown shown;
-	struct stat by_fd, by_name;
-	int ret = place->fd < 0 ? 0 : fm_sys_fstat(place->fd, &by_fd);
+	int ret = is_named(place, place->from, place->temp);
 
-	if (ret == 0 && place->fd >= 0)
-		ret = fm_sys_fstatat(place->from, place->temp, &by_name);
 	if (ret == -ENOENT)
 		return fm_err_set(err, -ESTALE,
 				  "\"%s\": somebody removed %s, under which it came; run it again",
 				  fm_path_show(place->path, &shown), place->temp);
 	if (ret < 0)
 		return place_fail(place, ret, err);
-	if (place->fd < 0 || (by_fd.st_dev == by_name.st_dev && by_fd.st_ino == by_name.st_ino))
+	if (ret > 0)
 		return 0;
 	return fm_err_set(err, -ESTALE,
 			  "\"%s\": somebody gave another file the name %s, under which it came; "
@@ -233,22 +233,28 @@ static int check_named(const struct fm_place *place, struct fm_err *err)
 			  fm_path_show(place->path, &shown), place->temp);
 }
 
-int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err)
+int fm_place(const struct fm_place *place, struct fm_placed *out, struct fm_err *err)
 {
-	enum placed placed = PLACED_MOVED;
 	int ret = check_named(place, err);
 
+	*out = (struct fm_placed){ .how = FM_PLACED_MOVED };
 	if (ret == 0)
-		ret = place_install(place, &placed, old_bytes, err);
+		ret = place_install(place, out, err);
 	if (ret < 0)
 		return ret;
 	ret = place->sync ? fm_sync_dir(place->sync, place->dir) : 0;
-	if (ret < 0) {
-		place_undo(place, placed);
-		return fm_path_fail(err, ret, "sync the directory of", place->path);
-	}
-	if ((placed == PLACED_LINKED || placed == PLACED_EXCHANGED) &&
-	    unlinkat(place->from, place->temp, 0) < 0)
+	if (ret == 0)
+		return 0;
+	if (out->how != FM_PLACED_OVER)		/* then the name would have neither */
+		(void)place_undo(place, out->how);
+	return fm_path_fail(err, ret, "sync the directory of", place->path);
+}
+
+void fm_place_end(const struct fm_place *place, const struct fm_placed *placed)
+{
+	bool is_left = placed->how == FM_PLACED_LINKED || placed->how == FM_PLACED_EXCHANGED;
+
+	if (is_left && unlinkat(place->from, place->temp, 0) < 0)
 		fm_log_warn("%s: cannot remove the old file, now %s: %s", place->path, place->temp,
 			    fm_err_name(errno));
 	/*
@@ -257,5 +263,41 @@ int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *e
 	 */
 	if (place->journal)
 		(void)unlinkat(place->from, place->journal, 0);
-	return 0;
+}
+
+/*
+ * Another publication may have put its file in the place of ours just now. It finds out, too, that
+ * the path leads elsewhere, and gives ours back.
+ */
+static int await_ours(const struct fm_place *place)
+{
+	int ret = 0;
+
+	for (int i = 0; i < PLACE_TRIES_MAX && ret == 0; i++) {
+		ret = is_named(place, place->dir, place->name);
+		if (ret == 0 &&
+		    fm_placing_settle(place->dir, place->name, false, place->placing) != -ENOENT)
+			break;
+	}
+	return ret;
+}
+
+int fm_place_undo(const struct fm_place *place, const struct fm_placed *placed, struct fm_err *err)
+{
+	struct fm_path_shown shown;
+	int ret = await_ours(place);
+	bool is_theirs = ret == 0 || ret == -ENOENT;
+
+	if (is_theirs && placed->how == FM_PLACED_LINKED)
+		return 0;	/* ours has the partial name, too */
+	if (is_theirs)
+		return fm_err_set(err, -ESTALE,
+				  "\"%s\": its directory was replaced, and somebody gave its name "
+				  "there to something else; run it again",
+				  fm_path_show(place->path, &shown));
+	if (ret > 0)
+		ret = place_undo(place, placed->how);
+	if (ret == 0 && place->sync)
+		ret = fm_sync_dir(place->sync, place->dir);
+	return ret < 0 ? fm_path_fail(err, ret, "undo the publication of", place->path) : 0;
 }

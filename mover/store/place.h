@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * place - a finished partial file gets its final name, in one step that readers cannot see half of
- * and that is undone if its own sync fails.
+ * and that is undone if its own sync fails, or its path leads elsewhere by then.
  */
 #ifndef FM_STORE_PLACE_H
 #define FM_STORE_PLACE_H
@@ -17,7 +17,7 @@ struct fm_place {
 	int from;			/* where the partial name is, and the journal */
 	int dir;			/* where the final name is; mostly the same */
 	const char *temp;		/* the partial file's name */
-	int fd;				/* and the file, which must have it; -1: not asked */
+	int fd;				/* and the file, which must have it */
 	const char *name;		/* the final name */
 	const char *path;		/* for messages */
 	/* NULL, or the name whose lock guards the partial one: removed once that is free */
@@ -30,6 +30,19 @@ struct fm_place {
 	const struct fm_placing *placing;
 };
 
+/* What happened to the names. */
+enum fm_placed_how {
+	FM_PLACED_MOVED,	/* final: new; temp: none */
+	FM_PLACED_LINKED,	/* final and temp: new */
+	FM_PLACED_EXCHANGED,	/* final: new; temp: old */
+	FM_PLACED_OVER,		/* final: new; old: gone */
+};
+
+struct fm_placed {
+	enum fm_placed_how how;
+	uint64_t old_bytes;	/* size of the file that is replaced; 0: none is */
+};
+
 /*
  * Whether the final name is free, or a regular file that may be replaced: 0, its size in *old_bytes
  * (0: free). -EEXIST: taken, or something that is never replaced (a link, a device ...). -EISDIR.
@@ -39,11 +52,22 @@ struct fm_place {
 int fm_place_check(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err);
 
 /*
- * Give it the final name. *old_bytes: size of the file it replaced, 0 if none. -ESTALE: another
- * file has the partial one's name. -EEXIST, -EBUSY: as above. After an error the final name is as
- * it was, and what has the partial name still has it; but where a file system knows no
- * RENAME_EXCHANGE, a replaced file is gone even if the sync fails.
+ * Give it the final name; fm_place_end() or fm_place_undo() follows. The replaced file has the
+ * partial name until then. -ESTALE: another file has the partial one's name. -EEXIST, -EBUSY: as
+ * above. After an error the final name is as it was, and what has the partial name still has it;
+ * but where a file system knows no RENAME_EXCHANGE, a replaced file is gone even if the sync fails.
  */
-int fm_place(const struct fm_place *place, uint64_t *old_bytes, struct fm_err *err);
+int fm_place(const struct fm_place *place, struct fm_placed *out, struct fm_err *err);
+
+/* It keeps the name: the replaced file goes, and so does the journal. */
+void fm_place_end(const struct fm_place *place, const struct fm_placed *placed);
+
+/*
+ * It lies in a directory that its path does not lead to: the names as they were before, on the disk
+ * if they are synced; where a file system knows no RENAME_EXCHANGE, a replaced file is gone.
+ * -ESTALE: something else has the final name by now, which stays. May wait a second for another
+ * publication to that name.
+ */
+int fm_place_undo(const struct fm_place *place, const struct fm_placed *placed, struct fm_err *err);
 
 #endif

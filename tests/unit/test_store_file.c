@@ -396,6 +396,136 @@ static void test_dir_replaced(void)
 	}
 }
 
+enum in_place { ANOTHER_FILE, NO_FILE, NO_DIRECTORY, PLACES };
+
+/* The directory of a file that is published is put aside at one of the points on the way. */
+struct aside_at {
+	unsigned turn, calls;
+	enum in_place then;
+	bool is_moved, is_looked_for;
+};
+
+static void put_dir_aside(void *ctx, const char *name)
+{
+	struct aside_at *a = ctx;
+
+	if (a->calls++ == a->turn) {
+		CU_ASSERT_EQUAL(rename(at("d"), at("before")) + rename(at("next"), at("d")), 0);
+		a->is_moved = true;
+	}
+	if (a->is_moved && strcmp(name, "store.open") == 0)
+		a->is_looked_for = true;
+}
+
+static void make_next(enum in_place then)
+{
+	CU_ASSERT_EQUAL(put("d/f", 99, 2, false), 0);
+	if (then == NO_DIRECTORY)
+		CU_ASSERT_EQUAL(put("next", 77, 1, false), 0);
+	if (then == NO_FILE)
+		CU_ASSERT_EQUAL(mkdir(at("next"), 0755), 0);
+	if (then == ANOTHER_FILE)
+		CU_ASSERT_EQUAL(put("next/f", 77, 1, false), 0);
+}
+
+/* Publishes d/f, and returns what that said. */
+static int publish_meanwhile(struct aside_at *a, bool is_durable)
+{
+	struct fm_create how = { .size = 4096, .may_replace = true };
+	const struct fm_attr attr = { .mode = 0644 };
+	struct fm_file *file;
+	int ret;
+
+	CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "d/f", &root_user, &how, &file, &err), 0);
+	pattern(buffer(), 5, 0, 4096);
+	CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, 0), 4096);
+	fm_fault_watch(put_dir_aside, a);
+	ret = file->ops->publish(file, 4096, &attr, is_durable, &err);
+	fm_fault_watch(NULL, NULL);
+	if (ret < 0)
+		file->ops->discard(file);
+	file->ops->close(file);
+	return ret;
+}
+
+/* Where a file that is published before the directory goes is found, and one that is behind. */
+static const char *found_as(const struct aside_at *a)
+{
+	return a->is_moved && !a->is_looked_for ? "before/f" : "d/f";
+}
+
+/* Goal: whenever a directory is put aside, and something else gets its name, what was in it stays
+ * in it: a file that replaces that comes to where its path leads. One that was published before the
+ * directory went is in that. */
+static void test_dir_put_aside(void)
+{
+	struct aside_at a;
+
+	for (unsigned c = 0; c < BASES * 2 * PLACES; c++) {
+		a = (struct aside_at){ .then = c % PLACES };
+		do {
+			bool is_in_the_way = a.then == NO_DIRECTORY;
+			int ret;
+
+			a.calls = 0;
+			a.is_moved = a.is_looked_for = false;
+			begin(bases[c / PLACES % BASES], false);
+			make_next(a.then);
+			ret = publish_meanwhile(&a, c / PLACES / BASES > 0);
+			if (a.is_looked_for) {
+				CU_ASSERT_EQUAL(ret, is_in_the_way ? -ENOTDIR : 0);
+				CU_ASSERT_EQUAL(store_verify(&l, s, "before/f", 99, 2), 0);
+			} else {
+				CU_ASSERT_EQUAL(ret, 0);
+			}
+			ret = ret < 0 ? store_verify(&l, s, "d", 77, 1)
+				      : store_verify(&l, s, found_as(&a), 4096, 5);
+			CU_ASSERT_EQUAL(ret, 0);
+			CU_ASSERT_EQUAL(dir_count(at(a.is_moved ? "before" : "d"), PARTIALS), 0);
+			end();
+			a.turn++;
+		} while (a.is_moved && a.turn < 100);
+		CU_ASSERT_TRUE(a.turn > 5 && a.turn < 100);
+	}
+}
+
+/* At the second look where the path leads, the file has its name. */
+static void put_aside_and_replace(void *ctx, const char *name)
+{
+	unsigned *looks = ctx;
+
+	if (strcmp(name, "store.open") != 0 || ++*looks != 2)
+		return;
+	CU_ASSERT_EQUAL(rename(at("d"), at("before")) + rename(at("next"), at("d")), 0);
+	CU_ASSERT_EQUAL(rename(at("theirs"), at("before/f")), 0);
+}
+
+/* Goal: what somebody gave the name of the file before it could move on stays where it is. */
+static void test_dir_put_aside_and_replaced(void)
+{
+	struct fm_create how = { .size = 4096, .may_replace = true };
+	const struct fm_attr attr = { .mode = 0644 };
+	unsigned looks = 0;
+	struct fm_file *file;
+
+	begin(ON_DISK, false);
+	make_next(NO_FILE);
+	CU_ASSERT_EQUAL(put("theirs", 55, 3, false), 0);
+	CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "d/f", &root_user, &how, &file, &err), 0);
+	pattern(buffer(), 5, 0, 4096);
+	CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, 0), 4096);
+	fm_fault_watch(put_aside_and_replace, &looks);
+	CU_ASSERT_EQUAL(file->ops->publish(file, 4096, &attr, false, &err), -ESTALE);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"d/f\": its directory was replaced"));
+	file->ops->discard(file);
+	file->ops->close(file);
+	CU_ASSERT_EQUAL(looks, 2);
+	CU_ASSERT_EQUAL(store_verify(&l, s, "before/f", 55, 3), 0);
+	CU_ASSERT_EQUAL(dir_count(at("before"), PARTIALS) + dir_count(at("d"), PARTIALS), 0);
+	end();
+}
+
 /* As anybody does who may write to the directory. */
 static void take_name_of_partial(void)
 {
@@ -1182,6 +1312,9 @@ static const struct fm_test tests[] = {
 	{"the store's leave to replace is enough", test_store_replaces},
 	{"a target that changes meanwhile counts as it is at the end", test_target_changes},
 	{"a file follows its directory's name", test_dir_replaced},
+	{"what replaces a file leaves it in a directory that is put aside", test_dir_put_aside},
+	{"what got the file's name in a directory that is put aside stays",
+	 test_dir_put_aside_and_replaced},
 	{"a file makes its directory again", test_dir_gone},
 	{"what has the name of a partial file is not published for that", test_partial_exchanged},
 	{"who removed a partial file hears that nothing is kept", test_partial_removed},
