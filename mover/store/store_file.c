@@ -738,6 +738,7 @@ static int store_file_open(const struct fm_store_opts *opts, struct fm_store **o
 	dir->owner = opts->owner;
 	dir->is_for_group = opts->is_for_group;
 	dir->is_hub = opts->is_hub;
+	dir->usage.store = dir->store.name;
 	dir->usage.quota = opts->quota_bytes;
 	dir->partial_keep_ns = opts->partial_keep_ns > 0 ? opts->partial_keep_ns : PARTIAL_KEEP_NS;
 	dir->old_keep_ns = opts->old_keep_ns;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +14,8 @@
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "mover/base/show.h"
 #include "mover/store/group_record.h"
 #include "mover/store/path.h"
 #include "mover/store/sys.h"
@@ -51,27 +54,43 @@ static uint64_t count_entry(const struct fm_walk_at *at)
 	return (uint64_t)st.st_size;
 }
 
-/* Sums up the tree. */
-static int count_tree(struct fm_walk *walk, uint64_t *out)
-{
-	struct fm_walk_at at;
-	uint64_t bytes = 0;
-	unsigned entries;
-	int ret = 1;
+/* What a count came to. */
+struct sum {
+	uint64_t bytes;
+	unsigned passed_over;		/* directories */
+	int why;			/* of the first, and its path: */
+	char first[FM_PATH_LEN_MAX + 1];
+};
 
-	for (entries = 0; entries < FM_USAGE_ENTRIES_MAX; entries++) {
-		ret = fm_walk_next(walk, &at);
-		if (ret <= 0)
-			break;
-		bytes += count_entry(&at);
-	}
-	*out = bytes;
-	if (ret > 0)
-		return -E2BIG;
-	return ret;
+static void pass_over(struct sum *sum, const struct fm_walk *walk, const struct fm_walk_at *at,
+		      int why)
+{
+	if (sum->passed_over++ > 0)
+		return;
+	sum->why = why;
+	if (fm_walk_path(walk, at, sum->first, sizeof(sum->first)) < 0)
+		(void)snprintf(sum->first, sizeof(sum->first), "%s", at->name);
 }
 
-static int usage_walk(int root, uint64_t *out)
+/* Sums up the tree. */
+static int count_tree(struct fm_walk *walk, struct sum *out)
+{
+	struct fm_walk_at at;
+	int ret = 1;
+
+	for (unsigned entries = 0; entries < FM_USAGE_ENTRIES_MAX; entries++) {
+		ret = fm_walk_next(walk, &at);
+		if (ret > 0)
+			out->bytes += count_entry(&at);
+		else if (fm_walk_goes_on(walk, ret))
+			pass_over(out, walk, &at, ret);
+		else
+			return ret;
+	}
+	return -E2BIG;
+}
+
+static int usage_walk(int root, struct sum *out)
 {
 	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
 	int fd, ret;
@@ -87,29 +106,42 @@ static int usage_walk(int root, uint64_t *out)
 	return ret;
 }
 
+/* Says what is not counted, unless it said so before. */
+static void tell(struct fm_usage *usage, const struct sum *sum)
+{
+	struct fm_path_shown shown;
+	unsigned before = atomic_exchange(&usage->passed_over, sum->passed_over);
+	const char *why = sum->why == -EOVERFLOW ? "nested too deep" : fm_err_name(sum->why);
+
+	if (sum->passed_over == before || sum->passed_over == 0)
+		return;
+	fm_log_warn("store %s: the quota leaves out what is in \"%s\", which cannot be read (%s), "
+		    "and in %u more directories",
+		    usage->store, fm_path_show(sum->first, &shown), why, sum->passed_over - 1);
+}
+
 int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err)
 {
-	uint64_t added = atomic_load(&usage->added), bytes = 0;
+	uint64_t added = atomic_load(&usage->added);
+	struct sum sum = { .bytes = 0 };
 	int ret;
 
 	if (usage->quota == 0)
 		return 0;
-	ret = usage_walk(root, &bytes);
+	ret = usage_walk(root, &sum);
+	/* Also if it failed: who asks next need not wait for that again. */
+	atomic_store(&usage->counted_ns, now_ns());
 	if (ret == -E2BIG)
 		return fm_err_set(err, ret,
 				  "more than %d names are too many to count for a quota; use the "
 				  "file system's own",
 				  FM_USAGE_ENTRIES_MAX);
-	if (ret == -EOVERFLOW)
-		return fm_err_set(err, ret,
-				  "count the bytes there: directories nested deeper than %d",
-				  FM_WALK_DEPTH_MAX);
 	if (ret < 0)
 		return fm_err_sys(err, ret, "count the bytes there");
 	/* What came meanwhile may have been passed by, or be counted twice: the next count
 	 * knows. */
-	atomic_store(&usage->used, bytes + atomic_load(&usage->added) - added);
-	atomic_store(&usage->counted_ns, now_ns());
+	atomic_store(&usage->used, sum.bytes + atomic_load(&usage->added) - added);
+	tell(usage, &sum);
 	return 0;
 }
 
@@ -189,21 +221,20 @@ static int ask(struct fm_usage *usage, int root, uint64_t bytes,
 	       int (*try)(struct fm_usage *usage, uint64_t bytes), struct fm_err *err)
 {
 	int ret = try(usage, bytes);
+	struct fm_err why = { 0 };
 
-	if (ret == -EDQUOT && now_ns() - atomic_load(&usage->counted_ns) > RECOUNT_NS) {
-		ret = fm_usage_count(usage, root, err);
-		if (ret < 0)
-			return ret;
+	if (ret == -EDQUOT && now_ns() - atomic_load(&usage->counted_ns) > RECOUNT_NS &&
+	    fm_usage_count(usage, root, &why) == 0)
 		ret = try(usage, bytes);
-	}
 	if (ret == 0)
 		return 0;
 	return fm_err_set(err, ret,
 			  "over the store's quota: %llu bytes are needed, %llu of %llu are used, "
-			  "%llu promised to running transfers",
+			  "%llu promised to running transfers%s%s",
 			  (unsigned long long)bytes, (unsigned long long)atomic_load(&usage->used),
 			  (unsigned long long)usage->quota,
-			  (unsigned long long)atomic_load(&usage->reserved));
+			  (unsigned long long)atomic_load(&usage->reserved),
+			  why.code < 0 ? "; not counted again: " : "", why.text);
 }
 
 int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err)

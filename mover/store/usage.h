@@ -23,6 +23,7 @@ struct fm_err;
 #define FM_USAGE_ENTRIES_MAX 10000000
 
 struct fm_usage {
+	const char *store;		/* its name, for the log */
 	uint64_t quota;			/* 0: none, and nothing is counted */
 	_Atomic uint64_t used;
 	/* counted without a quota, too: people ask what is promised */
@@ -30,10 +31,15 @@ struct fm_usage {
 	/* of `reserved`, promised to trees: nothing is set aside for it on the disk */
 	_Atomic uint64_t trees;
 	_Atomic uint64_t added;		/* ever */
-	_Atomic uint64_t counted_ns;
+	_Atomic uint64_t counted_ns;	/* or tried to */
+	_Atomic unsigned passed_over;	/* directories, by the last count */
 };
 
-/* Count what is below the directory root. Without a quota: nothing. -E2BIG: too many names. */
+/*
+ * Count what is below the directory root. Without a quota: nothing. A directory that cannot be
+ * read, or is nested too deep, is passed over: any user who writes to the store can make one. The
+ * log says so when there are more or fewer than before. -E2BIG: too many names.
+ */
 int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err);
 
 /* -EDQUOT if there is no room for bytes more. Data path: at once. */
@@ -41,7 +47,7 @@ int fm_usage_reserve(struct fm_usage *usage, uint64_t bytes);
 void fm_usage_unreserve(struct fm_usage *usage, uint64_t bytes);
 
 /* As fm_usage_reserve(), but counts again before it refuses (at most once in ten seconds), and says
- * the numbers. */
+ * the numbers; where that cannot be counted it says why, and the numbers it had. */
 int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err);
 
 /* The same, and nothing is reserved. */

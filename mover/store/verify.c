@@ -4,7 +4,8 @@
  *
  * Happy path: if what is asked for lies in a tree with a manifest, what that lists of it; then a
  * walk: of each directory that has a manifest what that lists, and of each file that no manifest
- * listed what its own digest says. Failure modes: see verify_file.c and verify_listed.c.
+ * listed what its own digest says. Failure modes: a directory cannot be read: a finding, and the
+ * walk goes on behind it. See verify_file.c and verify_listed.c, too.
  */
 #include "mover/store/verify.h"
 
@@ -169,16 +170,39 @@ static int meet_entry(struct fm_verify_run *r, const struct fm_walk_at *at)
 	return ret < 0 ? (int)ret : 0;
 }
 
+/*
+ * A directory that cannot be read. What is in it is not verified, which a finding tells, with a
+ * slash at its path's end; others are.
+ */
+static int meet_closed(struct fm_verify_run *r, const struct fm_walk_at *at)
+{
+	size_t len;
+
+	if (fm_path_is_reserved(at->name))
+		return 0;
+	set_path(r, at);
+	len = strlen(r->path);
+	if (len + 1 < sizeof(r->path))
+		memcpy(r->path + len, "/", 2);
+	fm_verify_add(r->v, &r->v->count.files, 1);
+	return fm_verify_say(r, FM_FINDING_UNREADABLE, 0, 0);
+}
+
 static int verify_tree(struct fm_verify_run *r, int dir)
 {
 	struct fm_walk_at at;
 	int ret = fm_walk_start(r->walk, dir);
 
 	while (ret == 0) {
-		ret = fm_verify_is_stopped(r->v) ? -ECANCELED : fm_walk_next(r->walk, &at);
-		if (ret <= 0)
+		bool is_stopped = fm_verify_is_stopped(r->v);
+
+		ret = is_stopped ? -ECANCELED : fm_walk_next(r->walk, &at);
+		if (is_stopped || ret == 0)
 			break;
-		ret = meet_entry(r, &at);
+		if (ret > 0)
+			ret = meet_entry(r, &at);
+		else if (fm_walk_goes_on(r->walk, ret))
+			ret = meet_closed(r, &at);
 	}
 	fm_walk_end(r->walk);
 	return ret;

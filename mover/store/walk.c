@@ -119,6 +119,20 @@ static int walk_leave(struct fm_walk *walk, struct fm_walk_at *out)
 	return 1;
 }
 
+/* Leaves the innermost directory, which cannot be read on. */
+static int walk_give_up(struct fm_walk *walk, int ret, struct fm_walk_at *out)
+{
+	*out = (struct fm_walk_at){ .dir = -1, .name = "." };
+	if (walk_leave(walk, out) > 0)
+		out->is_dir = out->is_leaving = false;
+	return ret;
+}
+
+bool fm_walk_goes_on(const struct fm_walk *walk, int ret)
+{
+	return ret < 0 && walk->depth > 0 && ret != -ENOMEM && ret != -EMFILE && ret != -ENFILE;
+}
+
 int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out)
 {
 	const struct dirent *entry;
@@ -130,7 +144,7 @@ int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out)
 	dir = walk->levels[walk->depth - 1];
 	entry = FM_FAULT("store.readdir") ? (errno = EIO, NULL) : read_entry(dir);
 	if (!entry)
-		return errno ? -errno : walk_leave(walk, out);
+		return errno ? walk_give_up(walk, -errno, out) : walk_leave(walk, out);
 	*out = (struct fm_walk_at){ .dir = dirfd(dir), .name = entry->d_name };
 	out->is_dir = entry_is_dir(out->dir, entry);
 	if (!out->is_dir)
@@ -144,8 +158,7 @@ int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out)
 		out->is_dir = false;	/* it went, or became something else, meanwhile */
 		return 1;
 	}
-	if (fd < 0)
-		return fd;
-	ret = walk_push(walk, fd, out->name);
+	ret = fd < 0 ? fd : walk_push(walk, fd, out->name);
+	out->is_dir = ret >= 0;
 	return ret < 0 ? ret : 1;
 }

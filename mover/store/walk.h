@@ -37,8 +37,16 @@ struct fm_walk_at {
  * met. */
 int fm_walk_start(struct fm_walk *walk, int dir);
 
-/* 1 and the next entry, 0 at the end, -EOVERFLOW if it is too deep, or the error of reading. */
+/*
+ * 1 and the next entry, 0 at the end, -EOVERFLOW if it is too deep, or the error of reading. After
+ * an error *out names the directory that was not entered, or that could not be read on and was left
+ * (as no directory, so fm_walk_path() tells its path); the next call goes on behind it.
+ */
 int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out);
+
+/* Whether an error of fm_walk_next() is of one directory below the top, and says nothing of what is
+ * behind it. */
+bool fm_walk_goes_on(const struct fm_walk *walk, int ret);
 
 /* The directory that was met last, before its entries: pass over them. It is not met again. */
 void fm_walk_skip(struct fm_walk *walk);

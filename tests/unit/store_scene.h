@@ -53,6 +53,22 @@ static inline int put(const char *path, uint64_t size, uint64_t salt, bool may_r
 		&err);
 }
 
+/* Makes d/d/d..., so many directories in one another, behind the store's back. */
+static inline void make_deep(unsigned depth)
+{
+	int at = open(dir, O_RDONLY | O_DIRECTORY);
+
+	for (unsigned i = 0; i < depth; i++) {
+		int next = mkdirat(at, "d", 0755) < 0 ? -1
+						      : openat(at, "d", O_RDONLY | O_DIRECTORY);
+
+		close(at);
+		at = next;
+	}
+	CU_ASSERT_TRUE_FATAL(at >= 0);
+	close(at);
+}
+
 /* The directory of that name is kept aside, as one that was replaced; where: in a stash. */
 static inline const char *hold(const char *name, enum fm_staging_kind kind)
 {

@@ -213,17 +213,34 @@ static void test_remove_fails(void)
 /* Goal: a tree deeper than the walk goes is refused with a reason, and can be removed in parts. */
 static void test_remove_deep(void)
 {
-	char path[2 * (FM_WALK_DEPTH_MAX + 2) + 2];
-
 	begin(ON_DISK, false);
-	for (size_t i = 0; i < FM_WALK_DEPTH_MAX + 2; i++)
-		memcpy(path + 2 * i, "d/", 3);
-	strcat(path, "f");
-	CU_ASSERT_EQUAL(put(path, 1, 1, false), 0);
+	make_deep(FM_WALK_DEPTH_MAX + 2);
 	CU_ASSERT_EQUAL(rm("d", true), -EOVERFLOW);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "deeper than 1024"));
 	CU_ASSERT_EQUAL(access(at("d"), F_OK), 0);
 	CU_ASSERT_EQUAL(rm("d/d/d", true), 0);
+	CU_ASSERT_EQUAL(rm("d", true), 0);
+	end();
+}
+
+/* Goal: a path that no walk reaches is not made, whatever would be made there; one that walks reach
+ * is, and is found by them. */
+static void test_too_deep(void)
+{
+	const struct fm_create how = { .size = 1 };
+	char path[2 * FM_WALK_DEPTH_MAX];
+	struct fm_file *file;
+
+	begin(ON_DISK, false);
+	for (size_t i = 0; i < FM_WALK_DEPTH_MAX; i++)
+		memcpy(path + 2 * i, "d/", 2);
+	path[sizeof(path) - 1] = '\0';
+	CU_ASSERT_EQUAL(put(path, 1, 1, false), -EOVERFLOW);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nested deeper than 1022 directories"));
+	CU_ASSERT_EQUAL(s->ops->create(s, path, &root_user, &how, &file, &err), -EOVERFLOW);
+	CU_ASSERT_EQUAL(s->ops->mkdir(s, path, &root_user, &err), -EOVERFLOW);
+	CU_ASSERT_EQUAL(dir_count(dir, ""), 2);
+	CU_ASSERT_EQUAL(s->ops->mkdir(s, path + 2, &root_user, &err), 0);
 	CU_ASSERT_EQUAL(rm("d", true), 0);
 	end();
 }
@@ -255,6 +272,7 @@ static const struct fm_test tests[] = {
 	{ "a tree that is removed loses its name first", test_remove_hides_first },
 	{ "what cannot be removed has its name again", test_remove_fails },
 	{ "a tree too deep to walk is refused", test_remove_deep },
+	{"what walks do not reach is not made", test_too_deep},
 	{ "mkdir makes what is missing", test_mkdir },
 };
 FM_TEST_MAIN("store ops", tests)

@@ -4,10 +4,12 @@
  *
  * Small file systems are mounted in a mount namespace of our own, where root is available.
  */
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
 
 #include "mover/base/fault.h"
+#include "mover/store/usage.h"
 #include "mover/store/walk.h"
 #include "tests/unit/may_mount.h"
 #include "tests/unit/store_scene.h"
@@ -128,21 +130,98 @@ static void test_quota_sparse(void)
 	}
 }
 
-/* Goal: no quota can be had on a tree that cannot be counted. */
-static void test_quota_too_deep(void)
+/* What the log says while the directory is counted twice, as a user who may not read all of it. */
+static const char *log_of_counts(struct fm_usage *usage)
 {
-	struct fm_store_opts opts = { .name = "q", .directory = dir, .quota_bytes = 1 };
-	struct fm_store *store;
-	char path[2 * (FM_WALK_DEPTH_MAX + 12)];
+	int file = memfd_create("log", MFD_CLOEXEC), saved = dup(STDERR_FILENO);
+	int root = open(dir, O_RDONLY | O_DIRECTORY);
+	bool is_root = geteuid() == 0;
+	static char text[1024];
+
+	CU_ASSERT_TRUE_FATAL(file >= 0 && saved >= 0 && root >= 0);
+	(void)dup2(file, STDERR_FILENO);
+	if (is_root)
+		CU_ASSERT_EQUAL_FATAL(seteuid(65534), 0);
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(fm_usage_count(usage, root, &err), 0);
+	if (is_root)
+		CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+	(void)dup2(saved, STDERR_FILENO);
+	text[0] = text[sizeof(text) - 1] = '\0';
+	(void)!pread(file, text, sizeof(text) - 1, 0);
+	close(saved);
+	close(file);
+	close(root);
+	return text;
+}
+
+/* Goal: what one user closes to others, or makes too deep, leaves a store with a quota open to all:
+ * the rest is counted, and the log says once what is not. */
+static void test_quota_passes_over(void)
+{
+	struct fm_usage usage = { .store = "s", .quota = 10000 };
+	const char *text;
 
 	begin(ON_DISK, false);
-	memset(path, 'd', sizeof(path));
-	for (size_t i = 1; i < sizeof(path); i += 2)
-		path[i] = '/';
-	path[sizeof(path) - 1] = '\0';
-	CU_ASSERT_EQUAL(s->ops->mkdir(s, path, &root_user, &err), 0);
-	CU_ASSERT_EQUAL(fm_store_open(&opts, &store, &err), -EOVERFLOW);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nested deeper"));
+	CU_ASSERT_EQUAL(chmod(dir, 0755), 0);
+	CU_ASSERT_TRUE(put("a", 100, 1, false) == 0 && put("closed/f", 200, 1, false) == 0 &&
+		       put("z/f", 400, 1, false) == 0);
+	make_deep(FM_WALK_DEPTH_MAX + 2);
+	CU_ASSERT_EQUAL(chmod(at("closed"), 0), 0);
+	text = log_of_counts(&usage);
+	CU_ASSERT_EQUAL(chmod(at("closed"), 0755), 0);
+	CU_ASSERT_EQUAL(atomic_load(&usage.used), 500);
+	CU_ASSERT_EQUAL(atomic_load(&usage.passed_over), 2);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(strstr(text, "store s: the quota leaves out what is in \""));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "and in 1 more directories"));
+	CU_ASSERT_PTR_NULL(strstr(strstr(text, "store s:") + 1, "store s:"));
+	end();
+}
+
+/* Goal: a directory that cannot be read on is left, once; the store's own is none to leave. */
+static void test_quota_unread(void)
+{
+	struct fm_usage usage = { .store = "s", .quota = 10000 };
+	int root;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(put("d/f", 100, 1, false), 0);
+	root = open(dir, O_RDONLY | O_DIRECTORY);
+	fm_fault_arm("store.readdir", 2);
+	CU_ASSERT_EQUAL(fm_usage_count(&usage, root, &err), 0);
+	CU_ASSERT_EQUAL(atomic_load(&usage.used), 0);
+	CU_ASSERT_EQUAL(atomic_load(&usage.passed_over), 1);
+	fm_fault_arm("store.readdir", 1);
+	CU_ASSERT_EQUAL(fm_usage_count(&usage, root, &err), -EIO);
+	fm_fault_arm(NULL, 0);
+	close(root);
+	end();
+}
+
+/* Goal: a store that cannot be counted again refuses for want of room, so that what is kept aside
+ * is tried, and says why; who asks next does not wait for another count. */
+static void test_quota_count_fails(void)
+{
+	struct fm_usage usage = { .store = "s", .quota = 10 };
+	int root;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(put("a", 4, 1, false), 0);
+	root = open(dir, O_RDONLY | O_DIRECTORY);
+	atomic_store(&usage.used, 9);
+	fm_fault_arm("store.alloc", 1);
+	CU_ASSERT_EQUAL(fm_usage_ask(&usage, root, 5, &err), -EDQUOT);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "9 of 10 are used, 0 promised to running "
+						"transfers; not counted again: "));
+	CU_ASSERT_EQUAL(fm_usage_ask(&usage, root, 5, &err), -EDQUOT);
+	CU_ASSERT_PTR_NULL(strstr(err.text, "not counted again"));
+	CU_ASSERT_EQUAL(atomic_load(&usage.used), 9);
+	atomic_store(&usage.counted_ns, 0);
+	CU_ASSERT_EQUAL(fm_usage_ask(&usage, root, 5, &err), 0);
+	CU_ASSERT_EQUAL(atomic_load(&usage.used), 4);
+	close(root);
 	end();
 }
 
@@ -404,7 +483,9 @@ static const struct fm_test tests[] = {
 	{ "a quota counts what is there, what runs and what comes", test_quota },
 	{ "a stream meets the quota while it is written", test_quota_stream },
 	{ "what is promised counts, holes too", test_quota_sparse },
-	{ "a tree that cannot be counted has no quota", test_quota_too_deep },
+	{"a quota passes over what cannot be read", test_quota_passes_over},
+	{"a quota leaves a directory that cannot be read on", test_quota_unread},
+	{"a quota that cannot be counted again refuses for want of room", test_quota_count_fails},
 	{ "a size that cannot fit is refused at once", test_impossible_size },
 	{ "a full file system is left as it was", test_full },
 	{"a file system without inodes is told from a full one", test_no_inodes},

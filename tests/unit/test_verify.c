@@ -374,6 +374,42 @@ static void test_not_opened(void)
 #endif
 }
 
+/* Goal: a directory that cannot be read is a finding, and what is beside it is verified. */
+static void test_closed(void)
+{
+	bool is_root = geteuid() == 0;
+	char path[128];
+	struct fm_finding *f;
+	struct fm_verify v;
+	struct fm_err err;
+	int fd = open(top, O_RDONLY | O_DIRECTORY);
+
+	CU_ASSERT_TRUE(mkdirat(fd, "dir", 0755) == 0 && mkdirat(fd, "dir/closed", 0755) == 0 &&
+		       mkdirat(fd, "dir/open", 0755) == 0);
+	make("dir/closed/f", 100);
+	make("dir/f", 100);
+	make("dir/open/f", 100);
+	CU_ASSERT_EQUAL(fchmodat(fd, "dir/closed", 0, 0), 0);
+	CU_ASSERT_TRUE(fchmod(fd, 0755) == 0 && fchmodat(fd, "dir/f", 0644, 0) == 0 &&
+		       fchmodat(fd, "dir/open/f", 0644, 0) == 0);
+	if (is_root)
+		CU_ASSERT_EQUAL_FATAL(seteuid(65534), 0);
+	CU_ASSERT_EQUAL(run(&v, "dir", &err), 0);
+	if (is_root)
+		CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+	CU_ASSERT_TRUE(v.count.files == 3 && v.count.bytes == 200 && v.count.unreadable == 1);
+	f = fm_verify_take(&v);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	CU_ASSERT_TRUE(f->kind == FM_FINDING_UNREADABLE && f->offset == 0 && f->length == 0);
+	CU_ASSERT_STRING_EQUAL(f->path, "dir/closed/");
+	free(f);
+	fm_verify_destroy(&v);
+	(void)snprintf(path, sizeof(path), "%s/dir", top);
+	CU_ASSERT_EQUAL(fchmodat(fd, "dir/closed", 0755, 0), 0);
+	close(fd);
+	dir_remove(path);
+}
+
 static void *stop_soon(void *arg)
 {
 	fm_verify_stop(arg);
@@ -405,6 +441,7 @@ static const struct fm_test tests[] = {
 	{"a digest that is damaged is a finding, a later version's is none", test_damaged_digest},
 	{"what is changed while it is read is no damage", test_changed_meanwhile},
 	{"what cannot be read is a finding", test_unreadable},
+	{"a directory that cannot be read is a finding, and no end", test_closed},
 	{"what is not opened is no finding", test_not_opened},
 	{"it can be stopped", test_stopped},
 };
