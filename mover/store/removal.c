@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * removal - files and trees that leave a store. Links are removed, never followed.
+ *
+ * A tree goes whatever the modes of its directories are, where they are the service's own: a
+ * dataset that was put read-only would be left half removed else. Whether it may go is said by the
+ * store's rules, and by the directory that it is in.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,16 +23,41 @@ static uint64_t counted_bytes(const struct stat *st)
 	return S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
 }
 
+static bool is_refused(int ret)
+{
+	return ret == -EACCES || ret == -EPERM;
+}
+
+/* What follows is in a directory of the tree that goes. It is opened to its owner if it is not. */
+
+static int unlink_below(int dir, const char *name, int flags)
+{
+	int ret = fm_sys_unlinkat(dir, name, flags);
+
+	if (is_refused(ret) && fm_walk_open_up(dir) == 0)
+		ret = fm_sys_unlinkat(dir, name, flags);
+	return ret;
+}
+
+static int stat_below(int dir, const char *name, struct stat *out)
+{
+	int ret = fm_sys_fstatat(dir, name, out);
+
+	if (is_refused(ret) && fm_walk_open_up(dir) == 0)
+		ret = fm_sys_fstatat(dir, name, out);
+	return ret;
+}
+
 static int remove_entry(struct fm_store_dir *sd, const struct fm_walk_at *at)
 {
 	struct stat st;
 	int ret;
 
 	if (at->is_dir)
-		return at->is_leaving ? fm_sys_unlinkat(at->dir, at->name, AT_REMOVEDIR) : 0;
-	ret = fm_sys_fstatat(at->dir, at->name, &st);
+		return at->is_leaving ? unlink_below(at->dir, at->name, AT_REMOVEDIR) : 0;
+	ret = stat_below(at->dir, at->name, &st);
 	if (ret == 0)
-		ret = fm_sys_unlinkat(at->dir, at->name, 0);
+		ret = unlink_below(at->dir, at->name, 0);
 	if (ret == 0 && !fm_path_is_reserved(at->name))
 		fm_usage_sub(&sd->usage, counted_bytes(&st));
 	return ret == -ENOENT ? 0 : ret;
@@ -74,7 +103,7 @@ static int remove_below(struct fm_store_dir *sd, int fd, const char *path, struc
 		return -ENOMEM;
 	}
 	ret = fm_walk_start(walk, fd);
-	walk->stays = true;
+	walk->stays = walk->opens = true;
 	while (ret == 0) {
 		ret = fm_walk_next(walk, &at);
 		if (ret == -EXDEV)
@@ -100,7 +129,7 @@ struct going {
 
 /*
  * Moves the directory into a stash before anything in it goes, so that nobody takes the rest for
- * the whole. If that is not possible, it goes where it is.
+ * the whole. If that is not possible, it goes where it is; unless its name could not go either.
  */
 static int hide(struct going *g, int fd)
 {
@@ -112,9 +141,13 @@ static int hide(struct going *g, int fd)
 	if (ret < 0)
 		return ret;
 	g->ino = what.ino = st.st_ino;
-	if (fm_stash_keep(&what, g->parent->fd, FM_STAGING_OLD, g->stash) < 0)
-		g->stash[0] = '\0';
-	return 0;
+	ret = fm_stash_keep(&what, g->parent->fd, FM_STAGING_OLD, g->stash);
+	if (ret == 0)
+		return 0;
+	g->stash[0] = '\0';
+	return is_refused(ret) && faccessat(g->parent->fd, ".", W_OK | X_OK, AT_EACCESS) < 0
+		       ? -errno
+		       : 0;
 }
 
 static int remove_name(const struct going *g)
@@ -149,11 +182,20 @@ static int remove_hidden(struct fm_store_dir *sd, const struct fm_path_parent *p
 	return ret;
 }
 
+static int open_top(const struct fm_path_parent *parent)
+{
+	int fd = fm_sys_open_dir(parent->fd, parent->name, true);
+
+	if (is_refused(fd) && fm_walk_open_up_at(parent->fd, parent->name) == 0)
+		fd = fm_sys_open_dir(parent->fd, parent->name, true);
+	return fd;
+}
+
 static int remove_tree(struct fm_store_dir *sd, const struct fm_path_parent *parent,
 		       const char *path, struct fm_err *err)
 {
 	struct fm_path_shown shown;
-	int fd = fm_sys_open_dir(parent->fd, parent->name, true);
+	int fd = open_top(parent);
 	int ret;
 
 	fm_err_clear(err);

@@ -15,6 +15,7 @@
 
 #include "mover/base/fault.h"
 #include "mover/store/sys.h"
+#include "mover/tree/tsys.h"
 
 /* Make fd the innermost level; taken over. name: copied, or NULL for the root. */
 static int walk_push(struct fm_walk *walk, int fd, const char *name)
@@ -53,7 +54,7 @@ int fm_walk_start(struct fm_walk *walk, int dir)
 {
 	walk->depth = 0;
 	walk->left = NULL;
-	walk->stays = false;
+	walk->stays = walk->opens = false;
 	return walk_push(walk, dir, NULL);
 }
 
@@ -133,6 +134,38 @@ bool fm_walk_goes_on(const struct fm_walk *walk, int ret)
 	return ret < 0 && walk->depth > 0 && ret != -ENOMEM && ret != -EMFILE && ret != -ENFILE;
 }
 
+int fm_walk_open_up(int fd)
+{
+	struct stat st;
+	int ret = fm_sys_fstat(fd, &st);
+
+	if (ret == 0 && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
+		ret = -EPERM;
+	return ret < 0 ? ret : fm_tsys_chmod_opened(fd, 0700);
+}
+
+int fm_walk_open_up_at(int dir, const char *name)
+{
+	int fd = fm_tsys_open(dir, name, O_PATH | O_DIRECTORY, 0);
+	int ret = fd < 0 ? fd : fm_walk_open_up(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+static int open_met(const struct fm_walk *walk, const struct fm_walk_at *at)
+{
+	int fd = fm_sys_open_dir(at->dir, at->name, walk->stays);
+
+	if ((fd != -EACCES && fd != -EPERM) || !walk->opens)
+		return fd;
+	(void)fm_walk_open_up(at->dir);		/* it may be read, and not be passed */
+	return fm_walk_open_up_at(at->dir, at->name) < 0
+		       ? fd
+		       : fm_sys_open_dir(at->dir, at->name, walk->stays);
+}
+
 int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out)
 {
 	const struct dirent *entry;
@@ -153,7 +186,7 @@ int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out)
 	 * Opened before it is shown, so that what the caller does with the name cannot change which
 	 * directory is entered.
 	 */
-	fd = fm_sys_open_dir(out->dir, out->name, walk->stays);
+	fd = open_met(walk, out);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) {
 		out->is_dir = false;	/* it went, or became something else, meanwhile */
 		return 1;

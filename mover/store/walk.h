@@ -24,6 +24,8 @@ struct fm_walk {
 	/* Does not enter what is mounted: -EXDEV from fm_walk_next(), which has named it. False at
 	 * first. */
 	bool stays;
+	/* What it may not enter it opens up: the tree goes. False at first. */
+	bool opens;
 };
 
 struct fm_walk_at {
@@ -56,5 +58,13 @@ void fm_walk_skip(struct fm_walk *walk);
 int fm_walk_path(const struct fm_walk *walk, const struct fm_walk_at *at, char *out, size_t cap);
 
 void fm_walk_end(struct fm_walk *walk);
+
+/*
+ * Gives the owner of a directory that goes all rights to it, if this process is the owner (in a
+ * store with owners the service could change the modes of others, who lose by it): 0, or why not.
+ * fm_walk_open_up(): the open one; fm_walk_open_up_at(): the one of that name in dir.
+ */
+int fm_walk_open_up(int fd);
+int fm_walk_open_up_at(int dir, const char *name);
 
 #endif

@@ -2,7 +2,9 @@
 /*
  * Directory stores: list, remove, mkdir. links: fm_store
  */
+#include <linux/capability.h>
 #include <sys/inotify.h>
+#include <sys/syscall.h>
 
 #include "mover/base/fault.h"
 #include "mover/store/walk.h"
@@ -223,6 +225,88 @@ static void test_remove_deep(void)
 	end();
 }
 
+/* What follows is done by somebody whom modes bind, and whose the directory is. */
+static void become_owner(void)
+{
+	if (geteuid() > 0)
+		return;
+	CU_ASSERT_EQUAL_FATAL(chown(dir, 65534, 65534), 0);
+	CU_ASSERT_EQUAL_FATAL(seteuid(65534), 0);
+}
+
+/* Goal: a tree of which no directory may be written to, or read, goes if it is ours. */
+static void test_remove_frozen(void)
+{
+	static const struct {
+		mode_t top, inner, closed;
+	} cases[] = {{0555, 0555, 0555}, {0755, 0555, 0}, {0, 0, 0}, {0311, 0666, 0100}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin(bases[i % BASES], false);
+		become_owner();
+		CU_ASSERT_TRUE(put("d/f", 1, 1, false) == 0 &&
+			       put("d/inner/f", 1, 1, false) == 0 &&
+			       put("d/inner/closed/f", 1, 1, false) == 0);
+		CU_ASSERT_TRUE(chmod(at("d/inner/closed"), cases[i].closed) == 0 &&
+			       chmod(at("d/inner"), cases[i].inner) == 0 &&
+			       chmod(at("d"), cases[i].top) == 0);
+		CU_ASSERT_EQUAL(rm("d", true), 0);
+		CU_ASSERT_EQUAL(dir_count(dir, ""), 2);
+		(void)seteuid(getuid());
+		end();
+	}
+}
+
+/* Who has CAP_FOWNER may change modes that are not his: a service of a store with owners. */
+static void take_fowner(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2];
+
+	CU_ASSERT_EQUAL_FATAL(syscall(SYS_capget, &head, caps), 0);
+	caps[0].effective |= 1u << CAP_FOWNER;
+	CU_ASSERT_EQUAL_FATAL(syscall(SYS_capset, &head, caps), 0);
+}
+
+/* Goal: a directory of another user keeps its mode when it cannot go. */
+static void test_remove_of_others(void)
+{
+	struct stat st;
+
+	if (geteuid() > 0) {
+		printf("SKIP: nobody else can be played\n");
+		return;
+	}
+	begin(ON_DISK, false);
+	CU_ASSERT_TRUE(put("d/theirs/f", 1, 1, false) == 0 &&
+		       put("d/theirs/g/f", 1, 1, false) == 0);
+	CU_ASSERT_TRUE(chmod(at("d"), 0777) == 0 && chmod(at("d/theirs"), 0755) == 0 &&
+		       chown(at("d/theirs"), 1, 1) == 0 && chmod(at("d/theirs/g"), 0711) == 0 &&
+		       chown(at("d/theirs/g"), 1, 1) == 0);
+	become_owner();
+	take_fowner();
+	CU_ASSERT_EQUAL(rm("d", true), -EPERM);
+	(void)seteuid(getuid());
+	CU_ASSERT_TRUE(stat(at("d/theirs"), &st) == 0 && (st.st_mode & 07777) == 0755);
+	CU_ASSERT_TRUE(stat(at("d/theirs/g"), &st) == 0 && (st.st_mode & 07777) == 0711);
+	end();
+}
+
+/* Goal: where the name of a tree cannot go, nothing of it goes. */
+static void test_remove_in_frozen(void)
+{
+	begin(ON_DISK, false);
+	become_owner();
+	CU_ASSERT_EQUAL(put("frozen/d/f", 1, 1, false), 0);
+	CU_ASSERT_EQUAL(chmod(at("frozen"), 0555), 0);
+	CU_ASSERT_EQUAL(rm("frozen/d", true), -EPERM);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "look at owner and mode there"));
+	CU_ASSERT_EQUAL(store_verify(&l, s, "frozen/d/f", 1, 1), 0);
+	CU_ASSERT_EQUAL(chmod(at("frozen"), 0755), 0);
+	(void)seteuid(getuid());
+	end();
+}
+
 /* Goal: a path that no walk reaches is not made, whatever would be made there; one that walks reach
  * is, and is found by them. */
 static void test_too_deep(void)
@@ -272,6 +356,9 @@ static const struct fm_test tests[] = {
 	{ "a tree that is removed loses its name first", test_remove_hides_first },
 	{ "what cannot be removed has its name again", test_remove_fails },
 	{ "a tree too deep to walk is refused", test_remove_deep },
+	{"a tree that is read-only goes, where it is ours", test_remove_frozen},
+	{"what is another user's keeps its mode", test_remove_of_others},
+	{"a tree whose name cannot go stays", test_remove_in_frozen},
 	{"what walks do not reach is not made", test_too_deep},
 	{ "mkdir makes what is missing", test_mkdir },
 };
