@@ -11,6 +11,8 @@
  *                                  --twice behind it
  *   sim --groups ...               a publication group: for --seed, --from, --twice and --crashes
  *                                  behind it
+ *   sim --patient ...              transfers that rightly take hours: for --seed, --from and
+ *                                  --twice behind it
  *   sim --crashes [--every K] ...  few jobs, and a node crashes at step 1, 1 + K, ... of them, one
  * step a run: for --seed and --from behind it sim --crashes --step N ...     at that step only sim
  * --twice S                  the same seed twice: whether it does the same
@@ -27,7 +29,7 @@
 #define CODES_NAMED 134		/* the errnos that Linux has */
 
 static enum sim_tracing tracing = SIM_TRACE_NOT;
-static bool is_hostile, is_crashing, is_of_groups;
+static bool is_hostile, is_patient, is_crashing, is_of_groups;
 static uint64_t crash_every = 1, crash_step;	/* step 0: all */
 
 static uint64_t (*run_few)(uint64_t seed, uint64_t step, enum sim_tracing tracing,
@@ -68,6 +70,8 @@ static void run(uint64_t seed, struct scenario_totals *t)
 	fflush(stdout);
 	if (is_of_groups)
 		scenario_run_group(seed, tracing, t);
+	else if (is_patient)
+		scenario_run_patient(seed, tracing, t);
 	else if (is_hostile)
 		scenario_run_hostile(seed, tracing, t);
 	else
@@ -153,8 +157,8 @@ static void print_totals(const struct scenario_totals *t)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: sim [--verbose] [--hostile | [--groups] [--crashes [--every K | "
-			"--step N]]] --seed S | --from A --count N | "
+	fprintf(stderr, "usage: sim [--verbose] [--hostile | --patient | [--groups] [--crashes "
+			"[--every K | --step N]]] --seed S | --from A --count N | "
 			"--seeds FILE | --faults | --twice S\n");
 	return 2;
 }
@@ -182,6 +186,10 @@ int main(int argc, char **argv)
 			continue;
 		if (strcmp(arg, "--hostile") == 0) {
 			is_hostile = true;
+			continue;
+		}
+		if (strcmp(arg, "--patient") == 0) {
+			is_patient = true;
 			continue;
 		}
 		if (strcmp(arg, "--groups") == 0) {

@@ -49,6 +49,10 @@ void scenario_run_group(uint64_t seed, enum sim_tracing tracing, struct scenario
 uint64_t scenario_run_group_crash(uint64_t seed, uint64_t step, enum sim_tracing tracing,
 				  struct scenario_totals *totals);
 
+/* Puts and gets that rightly take hours: held for long, or with the least limit. Nothing goes
+ * wrong. */
+void scenario_run_patient(uint64_t seed, enum sim_tracing tracing, struct scenario_totals *totals);
+
 /* Two nodes, a put and a get, nothing goes wrong but the n-th fault point. Returns whether it was
  * reached. */
 bool scenario_run_with_fault(unsigned n, enum sim_tracing tracing);

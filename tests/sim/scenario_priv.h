@@ -52,6 +52,7 @@ struct job {
 	unsigned breaks;
 	bool is_cancel_kept;
 	bool is_committed;		/* a held put: it may get its name in this try */
+	uint64_t decided_ns;		/* ... so long after it was prepared; 0: within a second */
 	struct fm_job *job;
 	uint64_t start_ns;		/* planned, from the beginning; then of the clock */
 	uint64_t cancel_ns;		/* of the clock; 0: not cancelled */

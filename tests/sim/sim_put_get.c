@@ -113,7 +113,8 @@ static void job_prepared(void *ctx, uint64_t sent)
 
 	(void)sent;
 	sim_trace(j->sc->sim, "job %u is prepared", j->index);
-	sim_user_after(j->from, sim_below(j->sc->sim, SIM_S), job_commit, j);
+	sim_user_after(j->from, j->decided_ns ? j->decided_ns : sim_below(j->sc->sim, SIM_S),
+		       job_commit, j);
 }
 
 static const struct fm_job_events job_events = { .done = job_done, .prepared = job_prepared };
@@ -460,6 +461,80 @@ void scenario_run_hostile(uint64_t seed, enum sim_tracing tracing, struct scenar
 	scenario_check_quiet(sc);
 	stop_all(sc);
 	scenario_hostile_stop(sc);
+	count_totals(sc, totals);
+	sim_free(sc->sim);
+	free(sc);
+}
+
+/* ---- hours ---- */
+
+#define HOUR_NS (3600 * SIM_S)
+
+static struct job *plan_patient_job(struct scenario *sc, bool is_put, uint64_t size)
+{
+	struct job *j = &sc->jobs[sc->job_count];
+
+	*j = (struct job){ .sc = sc, .index = sc->job_count++, .is_put = is_put };
+	j->from = sim_node(sc->sim, 0);
+	j->to = sim_node(sc->sim, 1);
+	(void)snprintf(j->path, sizeof(j->path), "p%u", j->index);
+	if (size > 0)
+		j->source = sim_blob_new(sc->sim, 1 + j->index, size, 0);
+	if (size > 0 && !is_put)
+		sim_disk_add(j->to, j->path, j->source);
+	sim_user_after(j->from, 2 * SIM_S, scenario_job_start, j);
+	return j;
+}
+
+/* Of a put to several nodes, one is done an hour and more before the others. */
+static void plan_held(struct scenario *sc)
+{
+	struct job *file = plan_patient_job(sc, true, 3 * sc->chunk_bytes + 13);
+	struct job *tree = plan_patient_job(sc, true, 0);
+
+	tree->is_tree = true;
+	tree->tree = tree->tree_source = sim_tree_new(sc->sim, 77, 12, 4096);
+	file->opts.is_held = tree->opts.is_held = true;
+	file->decided_ns = tree->decided_ns = 2 * HOUR_NS;
+}
+
+void scenario_run_patient(uint64_t seed, enum sim_tracing tracing, struct scenario_totals *totals)
+{
+	struct scenario *sc = calloc(1, sizeof(*sc));
+
+	if (!sc)
+		abort();
+	sc->honest = 2;
+	sc->chunk_bytes = 1u << 20;
+	sc->opts = (struct sim_opts){ .seed = seed,
+				      .nodes = 2,
+				      .lanes = 1,
+				      .rails = 1,
+				      .rdma_rails = 1,
+				      .net_ns = SIM_MS,
+				      .disk_ns = SIM_MS,
+				      .arena_len = { 8u << 20, 8u << 20 },
+				      .tracing = tracing };
+	for (unsigned i = 0; i < 2; i++)
+		sc->engine_opts[i] = (struct fm_engine_opts){ .lanes = 1,
+							      .chunk_bytes = sc->chunk_bytes,
+							      .slab_bytes = 2 * sc->chunk_bytes,
+							      .rdma_conns = 1,
+							      .tcp_conns = 1 };
+	sc->sim = sim_new(&sc->opts);
+	plan_held(sc);
+	for (unsigned i = 0; i < sc->honest; i++)
+		if (scenario_node_start(sc, sim_node(sc->sim, i)) < 0)
+			sim_fail(sc->sim, "a node does not start");
+	if (!sim_run(sc->sim, is_all_done, sc, 4 * HOUR_NS))
+		sim_fail(sc->sim, "not over after four hours");
+	for (unsigned i = 0; i < sc->job_count; i++)
+		if (sc->jobs[i].result.code != 0)
+			sim_fail(sc->sim, "job %u took its time, and failed: %s", i,
+				 sc->jobs[i].result.err.text);
+	(void)sim_run(sc->sim, NULL, NULL, CALM_NS);
+	scenario_check_quiet(sc);
+	stop_all(sc);
 	count_totals(sc, totals);
 	sim_free(sc->sim);
 	free(sc);

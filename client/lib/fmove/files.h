@@ -101,8 +101,8 @@ struct fmove_options {
 	/*
 	 * put: > 0: it is held when all of it is there but its name: prepared() is called. When
 	 * this becomes readable, decide() is: true: it gets its name (as soon as it is prepared);
-	 * false: it is cancelled, what has arrived stays for a later try. All called from within
-	 * fmove_put().
+	 * false: it is cancelled, what has arrived stays for a later try. It is held for as long as
+	 * that takes: only timeout_ms bounds it. All called from within fmove_put().
 	 */
 	int hold_fd;
 	void (*prepared)(void *ctx);	/* may be NULL */

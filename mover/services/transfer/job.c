@@ -1233,6 +1233,16 @@ static bool waits_for_pipe(const struct fm_job *j)
 	return j->is_ordered && (j->state == FM_JOB_EMPTYING || j->state == FM_JOB_FINISHING);
 }
 
+/*
+ * Whether what is awaited is no disk and no peer that may hang, but somebody who may take as long
+ * as he likes: the reader of a pipe, or whoever decides about a held put, which may wait for all
+ * the other nodes that it goes to. His end, and that of the session, end the job anyway.
+ */
+static bool waits_for_somebody(const struct fm_job *j)
+{
+	return j->state == FM_JOB_PREPARED || waits_for_pipe(j);
+}
+
 static void deadline_passed(struct fm_job *j)
 {
 	if (j->tree.names.state == FM_NAMES_SHOWN && !j->is_source) {
@@ -1281,7 +1291,7 @@ static void tick(struct fm_job *j, uint64_t now_ns)
 		watch_connections(j, now_ns);
 	if (!j->is_source && j->session)
 		fm_job_sink_tick(j, now_ns);
-	if (j->state > FM_JOB_COPYING && j->deadline_ns == 0 && !waits_for_pipe(j))
+	if (j->state > FM_JOB_COPYING && j->deadline_ns == 0 && !waits_for_somebody(j))
 		j->deadline_ns = now_ns + COMMIT_NS;
 	if (j->deadline_ns && now_ns >= j->deadline_ns)
 		deadline_passed(j);

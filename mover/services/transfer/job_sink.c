@@ -683,6 +683,14 @@ static void publish(struct fm_job *j)
 	j->file = NULL;
 }
 
+/* The time to commit, some of which this took, begins again with COMMIT. */
+static void say_prepared(struct fm_job *j)
+{
+	j->state = FM_JOB_PREPARED;
+	j->deadline_ns = 0;
+	send_done(j, FM_WIRE_DONE_PREPARED);
+}
+
 static void prepare_run(struct fm_work *work)
 {
 	struct fm_job *j = fm_container_of(work, struct fm_job, work);
@@ -698,8 +706,7 @@ static void prepare_done(struct fm_work *work)
 
 	if (!fm_job_goes_on(j) || ends_left(j))
 		return;
-	j->state = FM_JOB_PREPARED;
-	send_done(j, FM_WIRE_DONE_PREPARED);
+	say_prepared(j);
 }
 
 void fm_job_on_commit(struct fm_session *s, const struct fm_wire_msg *msg)
@@ -733,7 +740,6 @@ void fm_job_sink_drained(struct fm_job *j)
 		j->state = FM_JOB_PUBLISHING;
 		fm_job_work(j, prepare_run, prepare_done);
 	} else {
-		j->state = FM_JOB_PREPARED;
-		send_done(j, FM_WIRE_DONE_PREPARED);
+		say_prepared(j);
 	}
 }
