@@ -184,12 +184,25 @@ static void tx_ready(struct fm_tx *t)
 	fm_flow_wake(t->flow);
 }
 
+/*
+ * Its bytes are there. Those of a caller's memory are the ones that had a CRC before, or his
+ * transfer fails: the far end may have refused them because they changed on their way, and a new
+ * CRC would make a mixture good. Nothing else tells: memory has no time of its last change.
+ */
 static void tx_filled(struct fm_tx *t)
 {
+	bool is_repeated = t->chunk.has_crc && t->x->o.file->memory;
+	uint32_t before = t->chunk.crc;
+
 	if (!t->flow->lane->is_unchecked)
 		t->chunk.crc = fm_crc32c(0, payload(t), t->chunk.len);
 	t->chunk.has_crc = true;
-	tx_ready(t);
+	if (!is_repeated || t->chunk.crc == before) {
+		tx_ready(t);
+		return;
+	}
+	fm_link_changed(t->x, &t->chunk);
+	tx_free(t);
 }
 
 /* Copies a chunk that was read beforehand, of a source that may block, into our slot. */
@@ -232,7 +245,7 @@ static void tx_lose(struct fm_tx *t)
 {
 	assert(t->step != FM_TX_READING && t->step != FM_TX_SENDING);
 	if (t->word != FM_TX_ACKED) {
-		if (!t->x->layout->is_in_order)
+		if (!t->x->layout->is_in_order && !t->x->o.file->memory)
 			t->chunk.has_crc = false;	/* it is read again */
 		fm_link_lost(t->x, &t->chunk);
 	}

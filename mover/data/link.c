@@ -608,6 +608,17 @@ void fm_link_acked(struct fm_xfer *x, const struct fm_chunk *chunk, const struct
 	unlock(x);
 }
 
+void fm_link_changed(struct fm_xfer *x, const struct fm_chunk *chunk)
+{
+	lock(x);
+	fm_xfer_dropped(x);
+	fm_xfer_fail(x, -ESTALE,
+		     "the source changed while it was sent: %u bytes in memory from byte %llu on; "
+		     "put it again",
+		     chunk->len, (unsigned long long)chunk->offset);
+	unlock(x);
+}
+
 void fm_link_given_up(struct fm_xfer *x)
 {
 	lock(x);

@@ -164,6 +164,8 @@ void fm_link_lost(struct fm_xfer *x, const struct fm_chunk *chunk);
 void fm_link_dropped(struct fm_xfer *x);
 bool fm_link_refused(struct fm_xfer *x, struct fm_chunk *chunk, bool is_busy);
 void fm_link_acked(struct fm_xfer *x, const struct fm_chunk *chunk, const struct fm_conn_info *by);
+/* it is not what it was when it was sent first; it is not sent again */
+void fm_link_changed(struct fm_xfer *x, const struct fm_chunk *chunk);
 /* the far end will have no more of it */
 void fm_link_given_up(struct fm_xfer *x);
 

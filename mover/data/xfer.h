@@ -54,7 +54,8 @@ struct fm_chunk {
 	uint32_t crc;			/* of the data; known after it was read */
 	uint8_t corrupt_count;
 	uint16_t busy_count;
-	bool has_crc;			/* source: it is, until the chunk is read again */
+	/* source: it is, until the chunk is read again; of a file in memory always */
+	bool has_crc;
 	bool is_again;			/* answered with a status that asks for it once more */
 	bool is_direct;			/* sent from the file's memory, or came to its place */
 	uint32_t fed;			/* pack: fm_xfer.fed when it was handed out */

@@ -302,7 +302,7 @@ static void changed(bool is_rdma)
 			for (size_t k = 0; k < size; k += 4096)
 				at[k] = (char)n++;
 		end(&p);
-		if (p.ret < 0 && p.ret != -EBADMSG)
+		if (p.ret < 0 && p.ret != -EBADMSG && p.ret != -ESTALE)
 			wrong("put of bytes that change", &p.err);
 		corrupt += p.ret < 0 || p.result.corrupt_chunks > 0;
 	}

@@ -730,10 +730,10 @@ static struct fm_xfer *lying_source(void)
 	return x;
 }
 
-static void lying_end(struct fm_xfer *x)
+/* Its connection is gone. */
+static void lying_gone(struct fm_xfer *x)
 {
 	may_be_anywhere = false;
-	break_conn();
 	end_read(&w.disk);
 	end_read(&w.disk);
 	spin();
@@ -742,6 +742,12 @@ static void lying_end(struct fm_xfer *x)
 	fm_xfer_free(x);
 	w.drained = 0;
 	end();
+}
+
+static void lying_end(struct fm_xfer *x)
+{
+	break_conn();
+	lying_gone(x);
 }
 
 static void say_damaged(void)
@@ -753,14 +759,9 @@ static void say_damaged(void)
 				  .xfer = 3});
 }
 
-/*
- * Goal: what lies in memory is sent from there over TCP, with the CRC of the bytes that are there
- * when it is sent, each time; whoever changes them for ever ends his transfer, and nobody else's.
- */
-static void test_memory_is_sent_from_where_it_lies(void)
+static struct fm_xfer *begin_lying(void)
 {
 	struct fm_xfer *x;
-	struct fm_err err;
 
 	begin();
 	may_be_anywhere = true;
@@ -770,19 +771,70 @@ static void test_memory_is_sent_from_where_it_lies(void)
 	CU_ASSERT_TRUE(sent.type == FM_DATA_CHUNK && sent.xfer == 3 && sent.slot == 3);
 	CU_ASSERT_PTR_EQUAL(sent_payload, lying_bytes);
 	CU_ASSERT_EQUAL(sent.data_crc, fm_crc32c(0, lying_bytes, CHUNK));
-	CU_ASSERT_EQUAL(lying.count, 0);
-	lying_bytes[5]++;
-	sent_payload = NULL;
-	say_damaged();
-	CU_ASSERT_PTR_EQUAL(sent_payload, lying_bytes);
-	CU_ASSERT_EQUAL(sent.data_crc, fm_crc32c(0, lying_bytes, CHUNK));
-	say_damaged();
-	CU_ASSERT_EQUAL(fm_link_error(x, &err), 0);
+	return x;
+}
+
+/*
+ * Goal: what lies in memory is sent from there over TCP, each time; what is damaged on its way for
+ * ever ends its transfer, and nobody else's.
+ */
+static void test_memory_is_sent_from_where_it_lies(void)
+{
+	struct fm_xfer *x = begin_lying();
+	struct fm_err err;
+
+	for (unsigned i = 1; i < FM_XFER_CORRUPT_MAX; i++) {
+		sent_payload = NULL;
+		say_damaged();
+		CU_ASSERT_PTR_EQUAL(sent_payload, lying_bytes);
+		CU_ASSERT_EQUAL(sent.data_crc, fm_crc32c(0, lying_bytes, CHUNK));
+		CU_ASSERT_EQUAL(fm_link_error(x, &err), 0);
+	}
 	say_damaged();
 	CU_ASSERT_EQUAL(fm_link_error(x, &err), -EBADMSG);
 	CU_ASSERT_EQUAL(lying.count, 0);
 	CU_ASSERT_EQUAL(fm_link_error(w.of_disk, &err), 0);
 	lying_end(x);
+}
+
+/*
+ * Goal: memory that changed after its CRC was computed is not made good by a new one when the chunk
+ * comes damaged: its transfer ends, and nobody else's.
+ */
+static void test_changed_memory_is_not_made_good(void)
+{
+	struct fm_xfer *x = begin_lying();
+	struct fm_err err;
+
+	lying_bytes[5]++;
+	sent_payload = NULL;
+	say_damaged();
+	CU_ASSERT_PTR_NULL(sent_payload);
+	CU_ASSERT_EQUAL(fm_link_error(x, &err), -ESTALE);
+	CU_ASSERT_EQUAL(fm_link_error(w.of_disk, &err), 0);
+	lying_end(x);
+}
+
+/* Goal: nor when its connection ended, since some of it may have come. */
+static void test_changed_memory_is_not_good_elsewhere(void)
+{
+	const struct fm_claim ask = { .who = &w, .kind = FM_KIND_TCP, .now_ns = 1 };
+	struct fm_xfer *x = begin_lying(), *of;
+	uint32_t crc = sent.data_crc;
+	struct fm_chunk c;
+	uint64_t again;
+
+	break_conn();
+	do {
+		of = fm_link_claim(w.link, &ask, &c, &again);
+		if (!of)
+			break;
+		fm_link_dropped(of);
+		fm_xfer_unref(of);
+	} while (of != x || c.seq != 0);
+	CU_ASSERT_PTR_EQUAL(of, x);
+	CU_ASSERT_TRUE(c.has_crc && c.crc == crc);
+	lying_gone(x);
 }
 
 /* ---- what is sent again without a read ---- */
@@ -1200,8 +1252,12 @@ static const struct fm_test tests[] = {
 	 test_read_back_after_it_counted},
 	{"what it gives back wrong fails the transfer if nobody hears of it",
 	 test_read_back_unheard},
-	{"what lies in memory is sent from there over TCP, and as it is when it is sent",
+	{"what lies in memory is sent from there over TCP",
 	 test_memory_is_sent_from_where_it_lies},
+	{"memory that changed is not made good by a new CRC",
+	 test_changed_memory_is_not_made_good},
+	{"memory that changed is not made good over another connection",
+	 test_changed_memory_is_not_good_elsewhere},
 	{"what is sent again without a read has the CRC that it had", test_keeps_its_crc},
 	{"a stream is sent again as it was read", test_stream_comes_as_it_was_read},
 	{"what lies in memory goes through a slot over RDMA",

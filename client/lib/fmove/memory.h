@@ -45,8 +45,8 @@ void fmove_buffer_free(struct fmove_buffer *b);
  * Put a part of a buffer, and get into one, at most so many bytes (-EFBIG); result->bytes says how
  * many came. What came is checked where it lies, so there may be anything until the call has
  * succeeded: damaged bytes, too, that come again. Nothing comes there after it. Who changes what is
- * being put or received damages that: chunks that changed on their way go again, and after a few
- * times it is -EBADMSG.
+ * being put or received damages that: a put of which a chunk is another one when it has to go again
+ * is -ESTALE, and chunks that are damaged on their way a few times are -EBADMSG.
  */
 int fmove_put_buffer(struct fmove *c, const struct fmove_part *from, const struct fmove_name *name,
 		     const struct fmove_options *opts, struct fmove_result *result,
