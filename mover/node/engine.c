@@ -405,6 +405,12 @@ void fm_engine_store_put(struct fm_store_ref *ref)
 	store_unref(ref);
 }
 
+struct fm_store_ref *fm_engine_store_again(struct fm_store_ref *ref)
+{
+	ref->refs++;
+	return ref;
+}
+
 void fm_engine_leave_store(struct fm_engine *e, const char *name)
 {
 	struct fm_store_ref *ref = find_store(e, name, strlen(name));

@@ -127,6 +127,8 @@ struct fm_store_ref *fm_engine_store_shared_rules(struct fm_engine *e, const cha
 /* Whether a store that may be shared by that ID follows a volume, and is not there now. */
 bool fm_engine_is_volume_away(struct fm_engine *e, const char *id);
 void fm_engine_store_put(struct fm_store_ref *ref);
+/* One more reference to it, to be given back, too. Returns it. */
+struct fm_store_ref *fm_engine_store_again(struct fm_store_ref *ref);
 void fm_engine_check_stopped(struct fm_engine *e);
 static inline uint64_t fm_engine_now(const struct fm_engine *e)
 {

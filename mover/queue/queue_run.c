@@ -35,6 +35,7 @@
 #include "mover/data/link.h"
 #include "mover/node/node.h"
 #include "mover/services/request.h"
+#include "mover/store/access.h"
 #include "mover/store/held_file.h"
 #include "mover/store/sys.h"
 
@@ -82,12 +83,22 @@ static void try_free(struct fm_queue_job *j)
 	j->try = NULL;
 }
 
+/* The store, else the user database by its rules, which are asked until the file is open. */
+static const void *may_await(const struct fm_queue_try *t)
+{
+	const struct fm_store *s = t->store ? t->store->store : NULL;
+	const void *at = s ? fm_store_may_await(s) : NULL;
+
+	return at || !s || t->file ? at : fm_access_may_await(s, &t->job->o.job.who);
+}
+
 static void work(struct fm_queue_try *t, void (*run)(struct fm_work *work),
 		 void (*done)(struct fm_work *work))
 {
 	t->work.run = run;
 	t->work.done = done;
 	t->work.who = fm_queue_who(t->job);
+	t->work.may_await = may_await(t);
 	fm_queue_work(t->job->queue, t->holder, &t->work);
 }
 
@@ -594,6 +605,7 @@ static void begin(struct fm_queue_job *j)
 	o.name = j->is_measuring ? NULL : j->id;
 	o.asked_by = j->o.peer;
 	o.file = t->file;
+	o.store_ref = t->store;
 	o.attr = t->attr;
 	if (is_store_tree(j) && o.is_put)
 		o.tree_bytes = o.is_update			 ? j->will_come

@@ -96,6 +96,39 @@ rmdir "$node/t" && mv "$node/former" "$node/t"
 logged 'store "t": .*/t leads to the directory again that was open'
 ok fmove put f n1:t/g
 [ ! -e "$node/t/late" ] || bad "what was refused is there"
+# So it is with what this node itself gets for one of its stores, which is tried again. Where all of it came before the path was found to lead
+# elsewhere, once more.
+is_tried_again() {
+	fmove jobs --json >jobs.out
+	grep -q "\"job\":\"$1\".*\"state\":\"waiting\".*than the one that this went to; get it again" jobs.out
+}
+came_before() {
+	fmove jobs --json >jobs.out
+	grep -q "\"job\":\"$1\".*\"state\":\"done\"" jobs.out
+}
+use 1
+head -c 64000000 /dev/zero >"$(store 2)/big"
+for ((tries = 0; tries < 10; tries++)); do
+	slow 2
+	job=$(fmove get --detach --force n2:s/big n1:t/between) || bad "get --detach into an own store: $job"
+	moved big 0
+	lines=$(wc -l <"$node/log")
+	mv "$node/t" "$node/former" && mkdir "$node/t"
+	use 2
+	unserved "$elsewhere"
+	use 1
+	! came_before "$job" || job=
+	fast 2
+	[ -z "$job" ] || await is_tried_again "$job" || bad "what came to the former directory is: $(cat jobs.out)"
+	[ -z "$job" ] || [ ! -e "$node/former/between" ] || bad "it is in the former directory"
+	[ -z "$job" ] || ok fmove cancel "$job"
+	lines=$(wc -l <"$node/log")
+	rmdir "$node/t" && mv "$node/former" "$node/t"
+	logged 'store "t": .*/t leads to the directory again that was open'
+	[ -z "$job" ] || break
+done
+[ -n "$job" ] || bad "all of it came each time before the path was found to lead elsewhere"
+use 2
 lines=$(wc -l <"$node/log")
 mv "$node/t" "$node/former" && ln -s "$node" "$node/t"
 unserved "$elsewhere"

@@ -21,7 +21,9 @@
 #include "mover/base/worker.h"
 #include "mover/node/node.h"
 #include "mover/queue/queue.h"
+#include "mover/queue/queue_priv.h"
 #include "mover/services/request.h"
+#include "mover/store/access.h"
 #include "tests/fm_test.h"
 #include "tests/unit/remove_all.h"
 
@@ -37,6 +39,7 @@ struct transfer {
 	char path[64];
 	uint64_t timeout_ns;
 	uint64_t size;		/* of the source */
+	const struct fm_store_ref *store_ref;
 	bool may_replace;
 	bool is_over;
 	int cancelled;		/* the code */
@@ -77,6 +80,7 @@ static int engine_start(struct fm_engine *e, const struct fm_job_opts *o,
 		abort();
 	*j = (struct transfer){ .events = *events, .ctx = ctx, .timeout_ns = o->timeout_ns,
 				.size = o->attr.size,
+				.store_ref = o->store_ref,
 				.may_replace = o->may_replace };
 	(void)snprintf(j->path, sizeof(j->path), "%s", o->path);
 	started_count++;
@@ -178,8 +182,18 @@ static int store_stat(struct fm_store *s, const char *path, const struct fm_who 
 	return strcmp(path, "missing") == 0 ? fm_err_set(err, -ENOENT, "no such file") : 0;
 }
 
-static const struct fm_store_ops store_ops = {
-	.open_source = store_open_source, .create = store_create, .stat = store_stat};
+static bool is_of_groups;	/* its rules name some */
+
+static bool store_asks_users(struct fm_store *s)
+{
+	(void)s;
+	return is_of_groups;
+}
+
+static const struct fm_store_ops store_ops = {.open_source = store_open_source,
+					      .create = store_create,
+					      .stat = store_stat,
+					      .asks_users = store_asks_users};
 static struct fm_store store = { .ops = &store_ops, .name = "s", .is_durable = true };
 static struct fm_store_ref store_ref = { .store = &store };
 
@@ -2459,7 +2473,50 @@ static void test_the_nth_failure_costs_nothing_but_itself(void)
 	CU_ASSERT_TRUE(fired > 15);
 }
 
+/* What the job's call that is with the worker now may wait for without end. */
+static const void *awaited(const struct caller *c)
+{
+	CU_ASSERT_PTR_NOT_NULL_FATAL(c->watch.job);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(c->watch.job->try);
+	return c->watch.job->try->work.may_await;
+}
+
+/*
+ * Goal: a call in a store of this node that may never answer is told to wait for that store, or for
+ * the user database where its rules need it; the engine learns whose store it is. A caller's file
+ * is none of a store.
+ */
+static void test_what_may_never_answer_is_said(void)
+{
+	struct fm_queue_opts o = store_put("a", ALICE);
+	struct caller c[4];
+	struct fm_err err;
+
+	scene_up(4);
+	store.may_stand = true;
+	CU_ASSERT_EQUAL(submit(&o, &c[0], &err), 0);
+	CU_ASSERT_PTR_EQUAL(awaited(&c[0]), &store);
+	store.may_stand = false;
+	is_of_groups = true;
+	CU_ASSERT_EQUAL(submit(&o, &c[1], &err), 0);
+	CU_ASSERT_PTR_EQUAL(awaited(&c[1]), fm_access_user_database());
+	is_of_groups = false;
+	CU_ASSERT_EQUAL(submit(&o, &c[2], &err), 0);
+	CU_ASSERT_PTR_NULL(awaited(&c[2]));
+	run();
+	CU_ASSERT_EQUAL_FATAL(started_count, 3);
+	CU_ASSERT_PTR_EQUAL(started[0].store_ref, &store_ref);
+	o = file_put("b", ALICE);
+	CU_ASSERT_EQUAL(submit(&o, &c[3], &err), 0);
+	CU_ASSERT_PTR_NULL(awaited(&c[3]));
+	run();
+	CU_ASSERT_EQUAL_FATAL(started_count, 4);
+	CU_ASSERT_PTR_NULL(started[3].store_ref);
+	scene_down();
+}
+
 static const struct fm_test tests[] = {
+	{"what may never answer is said", test_what_may_never_answer_is_said},
 	{"the oldest is next, and no more than the limit run",
 	 test_the_oldest_is_next_and_no_more_than_the_limit_run},
 	{"the limit can be changed", test_the_limit_can_be_changed},

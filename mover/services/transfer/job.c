@@ -20,7 +20,6 @@
 #include "mover/base/words.h"
 #include "mover/data/layout.h"
 #include "mover/services/target.h"
-#include "mover/store/access.h"
 #include "mover/store/held_file.h"
 #include "mover/store/tree_file.h"
 
@@ -490,13 +489,15 @@ void fm_job_work(struct fm_job *j, void (*run)(struct fm_work *work),
 	fm_job_submit(j, &j->work);
 }
 
-/* The store, else the user database by its rules. */
+/*
+ * The store: a large file is in its tree's. Not the user database, which nothing here asks: whether
+ * a user of this node may is looked at before there is a job, and of a peer's users nobody knows.
+ */
 static const void *may_await(const struct fm_job *j)
 {
-	const struct fm_store *s = j->store_ref ? j->store_ref->store : NULL;
-	const void *at = s ? fm_store_may_await(s) : NULL;
+	const struct fm_store_ref *ref = (j->parent ? j->parent : j)->store_ref;
 
-	return at || !s ? at : fm_access_may_await(s, &j->who);
+	return ref ? fm_store_may_await(ref->store) : NULL;
 }
 
 void fm_job_submit(struct fm_job *j, struct fm_work *work)
@@ -990,6 +991,7 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o,
 	(void)snprintf(j->peer_name, sizeof(j->peer_name), "%s", peer->name);
 	(void)snprintf(j->store, sizeof(j->store), "%s", o->store);
 	j->file = o->file;
+	j->store_ref = o->store_ref ? fm_engine_store_again(o->store_ref) : NULL;
 	j->attr = o->attr;
 	if (!o->is_put)
 		j->attr = (struct fm_attr){ .size = FM_SIZE_UNKNOWN };

@@ -176,7 +176,8 @@ struct fm_job {
 	unsigned weight;
 	uint32_t chunk;
 
-	struct fm_store_ref *store_ref;	/* the peer's jobs: our store */
+	/* our store, at whichever end began it; NULL: a caller's file, or a large one */
+	struct fm_store_ref *store_ref;
 	struct fm_file *file;
 	struct fm_attr attr;		/* of the source */
 	struct fm_have have;		/* of it, from an earlier try */

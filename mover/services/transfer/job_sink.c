@@ -538,7 +538,7 @@ static bool ends_left(struct fm_job *j)
 		return false;
 	(void)snprintf(text, sizeof(text),
 		       "store %s: its path leads to another directory than the one that this went "
-		       "to; put it again", j->store);
+		       "to; %s it again", j->store_ref->store->name, j->is_ours ? "get" : "put");
 	fm_job_end_kept(j, false, -EAGAIN, text);
 	return true;
 }

@@ -48,6 +48,8 @@ struct fm_job_opts {
 	/* ours: source of a put, sink of a get; taken over, also on error; or a tree
 	 * (store/tree_file.h) */
 	struct fm_file *file;
+	/* of which store of this node that is; the job has a reference of its own; NULL: of none */
+	struct fm_store_ref *store_ref;
 	struct fm_attr attr;		/* put: of the source; of a tree's root dev and ino count */
 	struct fm_who who;		/* the local caller; peer is NULL */
 	/* the peer that had it begun in his name, and for whom it counts; NULL or "": none */
