@@ -107,8 +107,9 @@ struct fm_api_call {
 };
 
 /*
- * Of answer() and start() it has one. An error that either returns is the answer. The other
- * functions may be NULL.
+ * Of answer() and start() it has one; or both, if it may have to wait: answer() goes on with
+ * fm_api_task_start() then. An error that either returns is the answer. The other functions may be
+ * NULL.
  */
 struct fm_api_op {
 	const char *name;

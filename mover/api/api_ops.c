@@ -11,6 +11,7 @@
 #include "mover/api/api_rows.h"
 #include "mover/api/api_task.h"
 #include "mover/base/err.h"
+#include "mover/base/env.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/holder.h"
 
@@ -28,18 +29,60 @@ static int ping(const struct fm_api_call *call, struct fm_err *err)
 	return 0;
 }
 
+static int cancel_job(const struct fm_api_call *call, struct fm_queue_watch *watch,
+		      struct fm_err *err)
+{
+	const struct fm_api_request *ask = call->ask;
+
+	return fm_queue_cancel(call->tasks->queue, ask->job_id, call->owner->who.uid, ask->is_kept,
+			       watch, err);
+}
+
+/* That it is cancelled is written down, or cannot be. */
+static void cancel_said(struct fm_queue_watch *watch, const struct fm_job_result *result)
+{
+	struct fm_api_task *t = fm_container_of(watch, struct fm_api_task, watch);
+
+	if (result->code < 0)
+		fm_api_task_send_error(t, &result->err);
+	else
+		fm_api_task_send(t, fm_api_event_done(t->tasks->tx, FM_API_MSG_MAX, t->id));
+	fm_api_task_free(t);
+}
+
+/* Cancelled it is already: waits until no later fmoved can begin it again. */
+static int start_cancel(struct fm_api_task *t, const struct fm_api_call *call, struct fm_err *err)
+{
+	static const struct fm_queue_events events = { .done = cancel_said };
+	int ret;
+
+	t->watch.events = &events;
+	ret = cancel_job(call, &t->watch, err);
+	if (ret == 0) {
+		(void)answer_done(call);
+		fm_api_task_free(t);
+	}
+	return ret < 0 ? ret : 0;
+}
+
 static int cancel(const struct fm_api_call *call, struct fm_err *err)
 {
 	const struct fm_api_request *ask = call->ask;
 	int ret = 0;
 
 	if (ask->job_id[0])
-		ret = fm_queue_cancel(call->tasks->queue, ask->job_id, call->owner->who.uid,
-				      ask->is_kept, err);
+		ret = cancel_job(call, NULL, err);
 	else if (fm_api_task_cancel(call->owner, ask->job, ask->is_kept) < 0)
 		ret = fm_err_set(err, -ENOENT,
 				 "cancel: no transfer with the id %" PRIu64 " on this connection",
 				 ask->job);
+	if (ret == 1) {
+		ret = fm_api_task_start(call, err);
+		if (ret < 0)
+			fm_err_wrap(err, "job %s is cancelled, but whether that is written down is "
+				    "not known", ask->job_id);
+		return ret;
+	}
 	return ret < 0 ? ret : answer_done(call);
 }
 
@@ -85,6 +128,8 @@ static const struct fm_api_op op_cancel = {
 	.needs = FM_API_KEY(JOB),
 	.job = FM_API_JOB_EITHER,
 	.answer = cancel,
+	.start = start_cancel,
+	.abandon = fm_api_task_free,
 };
 static const struct fm_api_op op_commit = {
 	.name = "commit",

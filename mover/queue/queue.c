@@ -64,6 +64,11 @@ bool fm_queue_has_ended(const struct fm_queue_job *j)
 	return j->state >= FM_QUEUE_DONE;
 }
 
+enum fm_queue_state fm_queue_shown(const struct fm_queue_job *j)
+{
+	return j->is_end_unsaved ? FM_QUEUE_RUNNING : j->state;
+}
+
 void fm_queue_work(struct fm_queue *q, struct fm_holder *holder, struct fm_work *work)
 {
 	if (holder) {
@@ -365,6 +370,7 @@ struct fm_queue_job *fm_queue_job_new(struct fm_queue *q, const struct fm_queue_
 	j->tell.run = fm_queue_tell_run;
 	fm_list_init(&j->pending_at);
 	fm_list_init(&j->watches);
+	fm_list_init(&j->cancels);
 	fm_list_init(&j->at);
 	return j;
 }
@@ -414,7 +420,7 @@ void fm_queue_job_free(struct fm_queue_job *j)
 {
 	struct fm_queue *q = j->queue;
 
-	assert(fm_list_is_empty(&j->watches));
+	assert(fm_list_is_empty(&j->watches) && fm_list_is_empty(&j->cancels));
 	fm_list_del(&j->pending_at);
 	if (!fm_list_is_empty(&j->at) && fm_queue_has_ended(j)) {
 		q->kept--;
@@ -692,21 +698,42 @@ int fm_queue_watch_id(struct fm_queue *q, const char *id, uid_t who, struct fm_q
 	return 0;
 }
 
-int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept, struct fm_err *err)
+/* Whether what ends the job, or is to end it, has yet to be written down. */
+static bool is_end_to_come(const struct fm_queue_job *j)
+{
+	if (fm_queue_has_ended(j))
+		return j->is_end_unsaved;
+	return fm_queue_is_ending(j) && j->is_saving;
+}
+
+int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept,
+		    struct fm_queue_watch *watch, struct fm_err *err)
 {
 	struct fm_queue_job *j;
 	int ret = fm_queue_find_for(q, id, who, &j, err);
 
 	if (ret < 0)
 		return ret;
-	if (fm_queue_has_ended(j))
+	if (fm_queue_has_ended(j) && !j->is_end_unsaved)
 		return fm_err_set(err, -EALREADY, "job %s has ended already: it is %s", id,
 				  fm_words_state[j->state]);
 	if (j->is_naming && j->state == FM_QUEUE_RUNNING)
 		return fm_err_set(err, -EALREADY, "job %s is complete: it is being given its name",
 				  id);
+	if (j->is_abandoned && j->state != FM_QUEUE_PAUSED) {
+		j->is_abandoned = false;	/* nor is it kept for who went away */
+		if (fm_queue_is_ending(j))
+			fm_queue_save(j);
+	}
 	fm_queue_end_with(j, -ECANCELED, is_kept, "cancelled");
-	return 0;
+	if (!is_end_to_come(j))
+		return 0;
+	if (watch) {
+		watch->job = j;
+		fm_list_init(&watch->at);
+		fm_list_append(&j->cancels, &watch->at);
+	}
+	return 1;
 }
 
 /* A file comes from the job's own user only: root may read what that one may not. */
@@ -725,10 +752,10 @@ static int check_resume(const struct fm_queue_job *j, int fd, struct fm_err *err
 	bool needs_fd = j->o.end == FM_QUEUE_FD && j->state != FM_QUEUE_WAITING;
 	int ret = 0;
 
-	if (j->state == FM_QUEUE_QUEUED || j->state == FM_QUEUE_RUNNING ||
+	if (j->state == FM_QUEUE_QUEUED || fm_queue_shown(j) == FM_QUEUE_RUNNING ||
 	    j->state == FM_QUEUE_DONE || !j->o.is_detached)
 		return fm_err_set(err, -EALREADY, "job %s is %s: there is nothing to resume", j->id,
-				  fm_words_state[j->state]);
+				  fm_words_state[fm_queue_shown(j)]);
 	if (j->o.is_attended && j->state != FM_QUEUE_WAITING &&
 	    !(fm_queue_needs_name(j) && fd >= 0))
 		return fm_err_set(err, -EINVAL,
@@ -833,6 +860,10 @@ void fm_queue_progress(const struct fm_queue_job *j, struct fm_queue_progress *o
 
 	*out = (struct fm_queue_progress){
 		.job = {.size = FM_SIZE_UNKNOWN, .state = fm_words_state[j->state]}, .text = ""};
+	if (j->is_end_unsaved) {
+		out->job.state = "committing";
+		return;
+	}
 	switch (j->state) {
 	case FM_QUEUE_QUEUED:
 		if (!fm_list_is_empty(&j->pending_at)) {
@@ -872,14 +903,14 @@ static void describe(const struct fm_queue_job *j, struct fm_queue_info *out)
 	*out = (struct fm_queue_info){ .id = j->id,
 				       .seq = j->seq,
 				       .uid = j->o.job.who.uid,
-				       .state = j->state,
+				       .state = fm_queue_shown(j),
 				       .node = j->queue->c.node,
 				       .opts = &j->o,
 				       .tries = j->tries,
 				       .created_ms = j->created_ms,
-				       .ended_ms = j->ended_ms,
-				       .result = j->result,
-				       .code = j->code };
+				       .ended_ms = j->is_end_unsaved ? 0 : j->ended_ms,
+				       .result = j->is_end_unsaved ? NULL : j->result,
+				       .code = j->is_end_unsaved ? 0 : j->code };
 	fm_queue_progress(j, &out->progress);
 }
 
@@ -906,7 +937,7 @@ void fm_queue_counts(const struct fm_queue *q, struct fm_queue_counts *out)
 	fm_list_each(at, next, &q->jobs) {
 		const struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, at);
 
-		out->jobs[j->state] += !j->is_forgotten;
+		out->jobs[fm_queue_shown(j)] += !j->is_forgotten;
 	}
 }
 
@@ -925,7 +956,7 @@ int fm_queue_find(struct fm_queue *q, const char *id, uid_t who, struct fm_queue
 
 static bool is_kept(const struct fm_queue_job *j)
 {
-	return fm_queue_has_ended(j) && j->o.is_detached && !j->is_forgotten;
+	return fm_queue_has_ended(j) && !j->is_end_unsaved && j->o.is_detached && !j->is_forgotten;
 }
 
 /* The kept job that ended first, of one user, or of all users if user is NULL. */

@@ -10,9 +10,9 @@
  *
  * A *detached* job belongs to nobody's connection: it is written down in the state directory before
  * it is accepted, is tried again after failures that may pass, and is kept for a while when it has
- * ended. One between two stores goes on by itself when the daemon starts again; one on a caller's
- * own file is then paused until that caller hands the file again. A job that is not detached ends
- * with its caller, but for fm_queue_abandon().
+ * ended. Its end is told when that is written down, too. One between two stores goes on by itself
+ * when the daemon starts again; one on a caller's own file is then paused until that caller hands
+ * the file again. A job that is not detached ends with its caller, but for fm_queue_abandon().
  *
  * An *attended* job is a detached one on what only its caller can touch: a file of the caller's
  * that is received, and wants its name, or a directory of the caller's. A process of the caller
@@ -266,9 +266,14 @@ void fm_queue_unwatch(struct fm_queue_watch *watch);
 int fm_queue_watch_id(struct fm_queue *q, const char *id, uid_t who, struct fm_queue_watch *watch,
 		      struct fm_err *err);
 
-/* -EALREADY: it has ended, or is being given its name. */
+/*
+ * 0: no later daemon begins it again. 1: so it will be soon, when that is written down: done() of
+ * the watch says it, with code 0 (or -EALREADY, it had come to another end; -ETIMEDOUT, the state
+ * directory does not answer; another one, it could not be written down). watch NULL: nobody wants
+ * to know. -EALREADY: it has ended, or is being given its name.
+ */
 int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept,
-		    struct fm_err *err);
+		    struct fm_queue_watch *watch, struct fm_err *err);
 
 /*
  * One that waits is tried now; one that is paused, failed or was cancelled is queued again, with fd

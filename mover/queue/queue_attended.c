@@ -51,6 +51,7 @@ static int find_by_id(struct fm_queue *q, const struct fm_queue_opts *o, struct 
 		      struct fm_err *err)
 {
 	int ret = fm_queue_find_for(q, o->again, o->job.who.uid, out, err);
+	enum fm_queue_state state;
 
 	if (ret < 0)
 		return ret;
@@ -59,10 +60,10 @@ static int find_by_id(struct fm_queue *q, const struct fm_queue_opts *o, struct 
 				  (*out)->id, (unsigned)(*out)->o.job.who.uid);
 	if (!(*out)->o.is_attended || !is_same_far_end(&(*out)->o, o))
 		return fm_err_set(err, -EINVAL, "job %s moves something else", (*out)->id);
-	if ((*out)->state != FM_QUEUE_PAUSED && (*out)->state != FM_QUEUE_FAILED &&
-	    (*out)->state != FM_QUEUE_CANCELLED)
+	state = fm_queue_shown(*out);
+	if (state != FM_QUEUE_PAUSED && state != FM_QUEUE_FAILED && state != FM_QUEUE_CANCELLED)
 		return fm_err_set(err, -EALREADY, "job %s is %s: there is nothing to resume",
-				  (*out)->id, fm_words_state[(*out)->state]);
+				  (*out)->id, fm_words_state[state]);
 	return 0;
 }
 
@@ -135,6 +136,19 @@ bool fm_queue_needs_name(const struct fm_queue_job *j)
 	return j->o.is_attended && j->o.end == FM_QUEUE_FD && !j->o.job.is_put;
 }
 
+/* All of it was there already when it was told to end. */
+static void take_end_back(struct fm_queue_job *j)
+{
+	struct fm_err late;
+
+	if (!j->end_code)
+		return;
+	j->end_code = 0;
+	fm_queue_save(j);
+	(void)fm_err_set(&late, -EALREADY, "job %s is complete: it is being given its name", j->id);
+	fm_queue_cancels_said(j, &late);
+}
+
 void fm_queue_let_name(struct fm_queue_job *j, const struct fm_job_result *result)
 {
 	if (!j->submitter) {	/* paused, unless it was cancelled before */
@@ -148,7 +162,7 @@ void fm_queue_let_name(struct fm_queue_job *j, const struct fm_job_result *resul
 	}
 	*j->result = *result;
 	j->is_naming = true;
-	j->end_code = 0;	/* too late */
+	take_end_back(j);
 	if (j->submitter->events->prepared)
 		j->submitter->events->prepared(j->submitter, j->result, 0);
 }

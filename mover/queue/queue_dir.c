@@ -97,7 +97,8 @@ static void say_left(struct fm_queue_job *j)
 {
 	if (j->remove_ret < 0)
 		fm_log_job(&j->queue->lines, fm_loop_now(j->queue->c.loop), FM_LOG_WARN, j->id,
-			   "it has ended, but its file cannot be removed: %s",
+			   "it %s, but its file cannot be removed: %s",
+			   fm_queue_has_ended(j) ? "has ended" : "is to end",
 			   fm_err_name(j->remove_ret));
 	j->remove_ret = 0;
 }
@@ -161,6 +162,19 @@ static void first_save_done(struct fm_queue_job *j)
 	}
 }
 
+/* What was saved says that the job is to end, or no file says any more that it is to go on. */
+static void say_cancelled(struct fm_queue_job *j)
+{
+	struct fm_err why = { .code = 0 };
+
+	if (j->save_ret < 0 && j->remove_ret < 0)
+		(void)fm_err_set(&why, j->save_ret,
+				 "%s, nor its file be removed: it ends, and begins again if fmoved "
+				 "is ended first",
+				 j->save_err.text);
+	fm_queue_cancels_said(j, why.code ? &why : NULL);
+}
+
 static void save_done(struct fm_work *work)
 {
 	struct fm_queue_job *j = fm_container_of(work, struct fm_queue_job, save);
@@ -168,6 +182,8 @@ static void save_done(struct fm_work *work)
 
 	free(j->save_text);
 	j->save_text = NULL;
+	if (j->is_end_saved && !fm_queue_has_ended(j))
+		say_cancelled(j);
 	say_left(j);
 	j->is_saving = j->is_dirty = false;
 	if (j->is_forgotten)
@@ -179,8 +195,36 @@ static void save_done(struct fm_work *work)
 	else if (j->save_ret < 0)
 		fm_log_job(&j->queue->lines, fm_loop_now(j->queue->c.loop), FM_LOG_WARN, j->id,
 			   "%s; the next start does not know of it", j->save_err.text);
+	if (j->is_end_unsaved && !j->is_saving)
+		fm_queue_end_saved(j);
 	if (j->is_noting && !j->is_saving)
 		fm_queue_noted(j);
+}
+
+bool fm_queue_is_ending(const struct fm_queue_job *j)
+{
+	return j->end_code && j->o.is_detached && j->is_accepted && !j->is_abandoned;
+}
+
+void fm_queue_save_late(struct fm_queue_job *j)
+{
+	struct fm_err why;
+
+	if (!j->is_end_unsaved && fm_list_is_empty(&j->cancels))
+		return;
+	(void)fm_err_set(&why, -ETIMEDOUT,
+			 "node.state_directory has not answered for %u s, so this end of job %s is "
+			 "not written down: it may begin again if fmoved is ended first",
+			 (unsigned)(FM_QUEUE_SAVE_NS / FM_NS_PER_S), j->id);
+	fm_log_job(&j->queue->lines, fm_loop_now(j->queue->c.loop), FM_LOG_WARN, j->id, "%s",
+		   why.text);
+	fm_queue_cancels_said(j, &why);
+	if (!j->is_end_unsaved)
+		return;
+	if (j->result && !j->result->note[0])	/* cut if it is too long */
+		(void)snprintf(j->result->note, sizeof(j->result->note), "%.*s",
+			       (int)sizeof(j->result->note) - 1, why.text);
+	fm_queue_end_saved(j);
 }
 
 static char *encode(const struct fm_queue_job *j)
@@ -207,7 +251,7 @@ void fm_queue_save(struct fm_queue_job *j)
 	j->is_saving = true;
 	fm_queue_deadline_note(j);
 	j->save_text = encode(j);
-	j->is_end_saved = fm_queue_has_ended(j);
+	j->is_end_saved = fm_queue_has_ended(j) || fm_queue_is_ending(j);
 	j->save.run = save_run;
 	j->save.done = save_done;
 	fm_queue_work(j->queue, NULL, &j->save);
@@ -273,6 +317,19 @@ static void set_aside(struct fm_queue *q, const char *id, const char *why)
 			   q->c.directory, name, fm_err_name(errno));
 }
 
+/* It was told to end, and the daemon was ended first. */
+static void revive_ended(struct fm_queue_job *j)
+{
+	j->state = j->end_code == -ECANCELED ? FM_QUEUE_CANCELLED : FM_QUEUE_FAILED;
+	j->ended_ms = fm_queue_now_ms();
+	j->is_abandoned = false;
+	if (j->code != j->end_code)
+		fm_queue_set_why(j, j->end_code, j->end_code == -ECANCELED
+							 ? "cancelled"
+							 : fm_err_name(j->end_code));
+	fm_queue_save(j);
+}
+
 /* What a job is after a restart. */
 static void revive(struct fm_queue_job *j)
 {
@@ -280,7 +337,9 @@ static void revive(struct fm_queue_job *j)
 
 	j->is_accepted = j->is_told = true;
 	j->has_gone_far = j->is_sent;
-	if (!fm_queue_has_ended(j))
+	if (!fm_queue_has_ended(j) && j->end_code)
+		revive_ended(j);
+	else if (!fm_queue_has_ended(j))
 		j->state = j->o.end == FM_QUEUE_STORE ? FM_QUEUE_QUEUED : FM_QUEUE_PAUSED;
 	if (j->state == FM_QUEUE_PAUSED && j->o.is_attended && !j->is_abandoned) {
 		j->is_abandoned = true;		/* its command went when the daemon did */

@@ -304,6 +304,8 @@ int fm_queue_encode(const struct fm_queue_job *j, char *buf, size_t cap)
 		fm_jw_text(&w, "code", fm_api_errno_name(j->code));
 		fm_jw_text(&w, "text", j->why ? j->why : fm_err_name(j->code));
 	}
+	if (!fm_queue_has_ended(j) && fm_queue_is_ending(j))
+		fm_jw_text(&w, "ending", fm_api_errno_name(j->end_code));
 	if (j->result && j->state == FM_QUEUE_DONE) {
 		fm_jw_object(&w, "result");
 		fields_write(&w, result_fields, j->result);
@@ -425,6 +427,8 @@ static int result_read(struct fm_queue_job *j, const struct fm_json *json, struc
 		(void)fm_json_text(fm_json_get(json, "text"), &text);	/* "" if it is missing */
 		fm_queue_set_why(j, fm_api_errno(code), text);
 	}
+	if (fm_json_text(fm_json_get(json, "ending"), &code) == 0)
+		j->end_code = fm_api_errno(code);
 	if (j->state != FM_QUEUE_DONE)
 		return 0;
 	j->result = calloc(1, sizeof(*j->result));

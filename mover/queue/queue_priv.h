@@ -20,6 +20,9 @@ struct fm_store_ref;
 /* of one job on disk: what fits a request, each byte escaped as six */
 #define FM_QUEUE_FILE_BYTES_MAX (320u << 10)
 
+/* how long an end is told to nobody, because its file does not come to be written */
+#define FM_QUEUE_SAVE_NS (20 * FM_NS_PER_S)
+
 #define FM_QUEUE_BOOT_LEN 32		/* digits of the number of a boot of the kernel */
 
 /* The deadline of a job as it is written down: queue_deadline.c. */
@@ -164,7 +167,13 @@ struct fm_queue_job {
 	struct fm_task tell;
 	struct fm_work save;		/* to the directory, or away from it */
 	char *save_text;
-	bool is_end_saved;		/* what is being saved is its end */
+	/* what is being saved is its end, or that it was told to end: it must not begin again */
+	bool is_end_saved;
+	/* it has ended, and that is not on disk yet: nobody is told so long, and it shows as one
+	 * that runs */
+	bool is_end_unsaved;
+	/* who cancelled it, and waits until that is on disk */
+	struct fm_list cancels;
 	int save_ret;
 	int remove_ret;			/* of its file */
 	struct fm_err save_err;
@@ -182,6 +191,8 @@ void fm_queue_close_fds(struct fm_queue_opts *o);
 void fm_queue_job_add(struct fm_queue_job *j);
 bool fm_queue_has_ended(const struct fm_queue_job *j);
 void fm_queue_set_why(struct fm_queue_job *j, int code, const char *text);
+/* What state it is in for those who look. */
+enum fm_queue_state fm_queue_shown(const struct fm_queue_job *j);
 int64_t fm_queue_now_ms(void);
 
 /* ended_ms is set, now or by what a file says: how long it is kept. That is of the loop's clock, so
@@ -248,6 +259,10 @@ void fm_queue_fail(struct fm_queue_job *j, int code, const char *text);
 void fm_queue_fail_as(struct fm_queue_job *j, const struct fm_err *err);
 void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const char *reason);
 void fm_queue_tell_run(struct fm_task *task);
+/* All of a job that has ended is on disk, or cannot be: who watches it is told. */
+void fm_queue_end_saved(struct fm_queue_job *j);
+/* Those who cancelled it hear what became of that; err NULL: it is on disk. */
+void fm_queue_cancels_said(struct fm_queue_job *j, const struct fm_err *err);
 
 /* queue_measure.c */
 /* Our end of a put is open. true: the far end is asked how much room it has, and
@@ -262,6 +277,10 @@ void fm_queue_dir_open(struct fm_queue *q);		/* and reads what is there */
 void fm_queue_dir_close(struct fm_queue *q);
 /* a detached one: accepted, or failed, when it is written */
 void fm_queue_save(struct fm_queue_job *j);
+/* Whether it was told to end, for good: so its file says, from the next time on. */
+bool fm_queue_is_ending(const struct fm_queue_job *j);
+/* Its end is not written down in FM_QUEUE_SAVE_NS: it is told all the same, and that, too. */
+void fm_queue_save_late(struct fm_queue_job *j);
 void fm_queue_forget(struct fm_queue_job *j);		/* ended: away with it, its file too */
 
 /* queue_json.c */

@@ -32,6 +32,7 @@
 #include "mover/base/fault.h"
 #include "mover/base/holder.h"
 #include "mover/base/log.h"
+#include "mover/base/words.h"
 #include "mover/data/link.h"
 #include "mover/node/node.h"
 #include "mover/services/request.h"
@@ -1064,6 +1065,10 @@ void fm_queue_timer_fire(struct fm_timer *timer)
 {
 	struct fm_queue_job *j = fm_container_of(timer, struct fm_queue_job, timer);
 
+	if (fm_queue_has_ended(j) || j->end_code) {
+		fm_queue_save_late(j);
+		return;
+	}
 	if (j->deadline_ns && fm_loop_now(j->queue->c.loop) >= j->deadline_ns) {
 		fm_queue_end_with(j, -ETIMEDOUT, true,
 				  "not done within the time that --timeout gave");
@@ -1131,6 +1136,16 @@ static void pause_job(struct fm_queue_job *j)
 	fm_loop_post(j->queue->c.loop, &j->tell);
 }
 
+/*
+ * Nobody hears of an end before it is on disk: a daemon that was killed meanwhile would have the
+ * next one begin a job again that was said to be over.
+ */
+static void wait_for_save(struct fm_queue_job *j)
+{
+	fm_timer_set(j->queue->c.loop, &j->timer,
+		     fm_loop_now(j->queue->c.loop) + FM_QUEUE_SAVE_NS);
+}
+
 void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state,
 		  const struct fm_job_result *result)
 {
@@ -1151,8 +1166,19 @@ void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state,
 	if (j->result)
 		*j->result = *result;
 	fm_queue_set_why(j, result->code, result->err.text);
-	if (j->o.is_detached && j->is_accepted)
-		fm_queue_save(j);
+	if (!j->o.is_detached || !j->is_accepted || j->queue->dir < 0) {
+		fm_loop_post(j->queue->c.loop, &j->tell);
+		return;
+	}
+	j->is_end_unsaved = true;
+	wait_for_save(j);
+	fm_queue_save(j);
+}
+
+void fm_queue_end_saved(struct fm_queue_job *j)
+{
+	fm_timer_clear(j->queue->c.loop, &j->timer);
+	j->is_end_unsaved = false;
 	fm_loop_post(j->queue->c.loop, &j->tell);
 }
 
@@ -1187,16 +1213,22 @@ void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const cha
 		fm_queue_set_why(j, code, reason);	/* when the worker is through with it */
 	} else {
 		fm_queue_fail(j, code, reason);
+		return;
+	}
+	if (fm_queue_is_ending(j)) {
+		wait_for_save(j);
+		fm_queue_save(j);
 	}
 }
 
 /* ---- telling ---- */
 
-static void tell_done(struct fm_queue_job *j, const struct fm_job_result *result)
+static void tell_all(struct fm_queue_job *j, struct fm_list *watches,
+		     const struct fm_job_result *result)
 {
 	struct fm_list *at;
 
-	while ((at = fm_list_pop(&j->watches))) {
+	while ((at = fm_list_pop(watches))) {
 		struct fm_queue_watch *watch = fm_container_of(at, struct fm_queue_watch, at);
 
 		if (j->submitter == watch)
@@ -1207,13 +1239,32 @@ static void tell_done(struct fm_queue_job *j, const struct fm_job_result *result
 	}
 }
 
+static void tell_done(struct fm_queue_job *j, const struct fm_job_result *result)
+{
+	tell_all(j, &j->watches, result);
+}
+
+void fm_queue_cancels_said(struct fm_queue_job *j, const struct fm_err *err)
+{
+	struct fm_job_result r = { .code = err ? err->code : 0 };
+
+	if (err)
+		r.err = *err;
+	tell_all(j, &j->cancels, &r);
+}
+
 static void tell_end(struct fm_queue_job *j)
 {
 	struct fm_job_result bare = { .code = j->code, .err = { .code = j->code } };
+	struct fm_err late = { .code = 0 };
 
 	(void)snprintf(bare.err.text, sizeof(bare.err.text), "%s",
 		       j->why ? j->why : fm_err_name(j->code));
 	tell_done(j, j->result ? j->result : &bare);
+	if (j->state != FM_QUEUE_CANCELLED)
+		(void)fm_err_set(&late, -EALREADY, "job %s had ended already: it is %s", j->id,
+				 fm_words_state[j->state]);
+	fm_queue_cancels_said(j, late.code ? &late : NULL);
 	if (j->is_forgotten) {
 		if (!j->is_saving)	/* else it goes when its file is gone */
 			fm_queue_job_free(j);
@@ -1238,7 +1289,8 @@ void fm_queue_tell_run(struct fm_task *task)
 			j->submitter->events->accepted(j->submitter);
 	}
 	if (fm_queue_has_ended(j)) {
-		tell_end(j);
+		if (!j->is_end_unsaved)
+			tell_end(j);
 	} else if (j->state == FM_QUEUE_PAUSED) {
 		(void)snprintf(paused.err.text, sizeof(paused.err.text), "job %s is paused: %s",
 			       j->id, fm_queue_paused_text(j));

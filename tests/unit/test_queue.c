@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -517,6 +518,21 @@ static int told(const char *id, struct caller *c)
 	run();
 	CU_ASSERT_TRUE(c->is_done);
 	return c->result.code;
+}
+
+/* What who cancels a job is told. */
+static int cancel_by_id(const char *id, uid_t who, bool is_kept)
+{
+	struct caller c = { .watch = { .events = &caller_events } };
+	struct fm_err err;
+	int ret = fm_queue_cancel(q, id, who, is_kept, &c.watch, &err);
+
+	if (ret != 1)
+		return ret;
+	CU_ASSERT_FALSE(c.is_done);
+	run();
+	CU_ASSERT_TRUE_FATAL(c.is_done);
+	return c.result.code;
 }
 
 static bool has_file(const char *id, const char *suffix)
@@ -1254,13 +1270,13 @@ static void test_a_job_can_be_cancelled_in_every_state(void)
 	scene_up(1);
 	detached(store_put("run", ALICE), &c[0]);
 	detached(store_put("queued", ALICE), &c[1]);
-	CU_ASSERT_EQUAL(fm_queue_cancel(q, c[1].id, ALICE, false, &err), 0);
+	CU_ASSERT_EQUAL(cancel_by_id(c[1].id, ALICE, false), 0);
 	run();
 	CU_ASSERT_EQUAL(state_of(c[1].id), FM_QUEUE_CANCELLED);
-	CU_ASSERT_EQUAL(fm_queue_cancel(q, c[1].id, ALICE, false, &err), -EALREADY);
+	CU_ASSERT_EQUAL(cancel_by_id(c[1].id, ALICE, false), -EALREADY);
 	watcher = (struct caller){ .watch = { .events = &caller_events } };
 	CU_ASSERT_EQUAL(fm_queue_watch_id(q, c[0].id, ALICE, &watcher.watch, &err), 0);
-	CU_ASSERT_EQUAL(fm_queue_cancel(q, c[0].id, ALICE, true, &err), 0);
+	CU_ASSERT_EQUAL(cancel_by_id(c[0].id, ALICE, true), 0);
 	CU_ASSERT_EQUAL(running("run")->cancelled, -ECANCELED);
 	CU_ASSERT_TRUE(running("run")->is_kept);
 	CU_ASSERT_EQUAL(state_of(c[0].id), FM_QUEUE_RUNNING);
@@ -1270,7 +1286,7 @@ static void test_a_job_can_be_cancelled_in_every_state(void)
 	detached(store_put("waits", ALICE), &c[2]);
 	end("waits", -ECONNRESET);
 	CU_ASSERT_EQUAL(state_of(c[2].id), FM_QUEUE_WAITING);
-	CU_ASSERT_EQUAL(fm_queue_cancel(q, c[2].id, 0, false, &err), 0);
+	CU_ASSERT_EQUAL(cancel_by_id(c[2].id, 0, false), 0);
 	run();
 	CU_ASSERT_EQUAL(state_of(c[2].id), FM_QUEUE_CANCELLED);
 	pass(100 * FM_NS_PER_S);
@@ -1311,11 +1327,11 @@ static void test_jobs_of_others_are_as_if_they_were_not_there(void)
 
 	scene_up(1);
 	detached(store_put("a", ALICE), &c);
-	CU_ASSERT_EQUAL(fm_queue_cancel(q, c.id, BOB, false, &err), -ENOENT);
+	CU_ASSERT_EQUAL(cancel_by_id(c.id, BOB, false), -ENOENT);
 	CU_ASSERT_EQUAL(fm_queue_find(q, c.id, BOB, &info, &err), -ENOENT);
 	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, BOB, -1, NULL, &err), -ENOENT);
 	CU_ASSERT_EQUAL(fm_queue_watch_id(q, c.id, BOB, &watcher.watch, &err), -ENOENT);
-	CU_ASSERT_EQUAL(fm_queue_cancel(q, "nothing", ALICE, false, &err), -ENOENT);
+	CU_ASSERT_EQUAL(cancel_by_id("nothing", ALICE, false), -ENOENT);
 	CU_ASSERT_EQUAL(fm_queue_find(q, c.id, 0, &info, &err), 0);
 	scene_down();
 }
@@ -1491,6 +1507,223 @@ static void crash(void)
 	run();
 }
 
+/* ---- what is told is on disk ---- */
+
+#define PASSES 20			/* of the loop, in which what is not to happen would */
+
+/* A worker's thread that stands still at a point until it is let go. */
+static struct {
+	const char *point;		/* NULL: nowhere */
+	sem_t is_there, may_go;
+} gate;
+
+static void gate_reached(void *ctx, const char *point)
+{
+	(void)ctx;
+	if (!gate.point || strcmp(point, gate.point) != 0)
+		return;
+	gate.point = NULL;
+	sem_post(&gate.is_there);
+	sem_wait(&gate.may_go);
+}
+
+static void gate_close(const char *point)
+{
+	gate.point = point;
+	fm_fault_watch(gate_reached, NULL);
+}
+
+static void pass_some(void)
+{
+	for (unsigned i = 0; i < PASSES; i++)
+		run();
+}
+
+/* The loop goes on until the thread stands at the gate. */
+static void gate_await(void)
+{
+	while (sem_trywait(&gate.is_there) < 0) {
+		run();
+		(void)usleep(100);
+	}
+	pass_some();
+}
+
+static void until(const bool *is)
+{
+	while (!*is) {
+		run();
+		(void)usleep(100);
+	}
+}
+
+/* Neither the worker nor the loop has anything left to do. */
+static void settle(void)
+{
+	while (!fm_worker_is_idle(worker) || fm_loop_step(loop, 0)) {
+		run();
+		(void)usleep(100);
+	}
+}
+
+static void gate_open(void)
+{
+	sem_post(&gate.may_go);
+}
+
+/* A scene whose worker has threads. */
+static void threads_up(unsigned running_max, unsigned threads)
+{
+	struct fm_err err;
+
+	scene_up(running_max);
+	queue_down();
+	fm_worker_free(worker);
+	if (fm_worker_new(threads, &worker, &err) < 0)
+		abort();
+	(void)sem_init(&gate.is_there, 0, 0);
+	(void)sem_init(&gate.may_go, 0, 0);
+	queue_up(running_max);
+}
+
+static void threads_down(void)
+{
+	settle();
+	scene_down();
+	fm_fault_watch(NULL, NULL);
+	(void)sem_destroy(&gate.is_there);
+	(void)sem_destroy(&gate.may_go);
+}
+
+/* One that is detached and runs, over a worker with threads. */
+static void runs_detached(const char *path, struct caller *c)
+{
+	struct fm_queue_opts o = store_put(path, ALICE);
+	struct fm_err err;
+	unsigned before = started_count;
+
+	o.is_detached = true;
+	o.retry_ns = FM_RETRY_ALWAYS;
+	CU_ASSERT_EQUAL_FATAL(submit(&o, c, &err), 0);
+	until(&c->is_accepted);
+	fm_queue_unwatch(&c->watch);
+	while (started_count == before)
+		settle();
+}
+
+static void watched(const char *id, struct caller *c)
+{
+	struct fm_err err;
+
+	*c = (struct caller){ .watch = { .events = &caller_events } };
+	CU_ASSERT_EQUAL_FATAL(fm_queue_watch_id(q, id, 0, &c->watch, &err), 0);
+}
+
+/* Goal: until the end is on disk nobody hears of it, sees it, or takes the daemon for idle. */
+static void test_an_end_is_told_when_it_is_on_disk(void)
+{
+	struct fm_queue_counts counts;
+	struct caller c, watcher, later;
+	struct fm_err err;
+
+	if (fm_test_lacks_faults())
+		return;
+	threads_up(1, 2);
+	runs_detached("a", &c);
+	watched(c.id, &watcher);
+	gate_close("queue.write");
+	end("a", 0);
+	gate_await();
+	watched(c.id, &later);
+	pass_some();
+	CU_ASSERT_FALSE(watcher.is_done || later.is_done);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_RUNNING);
+	fm_queue_counts(q, &counts);
+	CU_ASSERT_EQUAL(counts.jobs[FM_QUEUE_RUNNING], 1);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, NULL, &err), -EALREADY);
+	gate_open();
+	until(&watcher.is_done);
+	until(&later.is_done);
+	CU_ASSERT_EQUAL(watcher.result.code, 0);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_DONE);
+	threads_down();
+}
+
+/* Goal: a state directory that does not answer keeps an end from nobody for ever. */
+static void test_an_end_that_is_never_on_disk_is_told_all_the_same(void)
+{
+	struct caller c, watcher, again = { .watch = { .events = &caller_events } };
+	struct fm_err err;
+
+	if (fm_test_lacks_faults())
+		return;
+	threads_up(1, 2);
+	runs_detached("a", &c);
+	watched(c.id, &watcher);
+	gate_close("queue.write");
+	CU_ASSERT_EQUAL(fm_queue_cancel(q, c.id, ALICE, false, &again.watch, &err), 1);
+	gate_await();
+	pass(19 * FM_NS_PER_S);
+	CU_ASSERT_FALSE(again.is_done);
+	pass(2 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(again.is_done && again.result.code == -ETIMEDOUT);
+	end("a", 0);
+	pass(19 * FM_NS_PER_S);
+	CU_ASSERT_FALSE(watcher.is_done);
+	pass(2 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(watcher.is_done && watcher.result.code == 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(watcher.result.note, "it may begin again"));
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_DONE);
+	gate_open();
+	threads_down();
+}
+
+/* Goal: who was told that a job is cancelled does not see it go on behind a crash, though it had
+ * not come to its end. */
+static void test_what_is_cancelled_stays_so_behind_a_crash(void)
+{
+	struct caller c, later, waiting;
+
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	detached(store_put("b", ALICE), &waiting);
+	CU_ASSERT_EQUAL(cancel_by_id(c.id, ALICE, false), 0);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_RUNNING);
+	CU_ASSERT_PTR_NOT_NULL(running("a"));
+	crash();
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_CANCELLED);
+	CU_ASSERT_EQUAL(told(c.id, &later), -ECANCELED);
+	CU_ASSERT_PTR_NULL(running("a"));
+	CU_ASSERT_EQUAL(state_of(waiting.id), FM_QUEUE_RUNNING);
+	/* It is an end like any other. */
+	crash();
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_CANCELLED);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, c.id, ALICE, -1, NULL, &later.result.err), 0);
+	run();
+	end("b", 0);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_RUNNING);
+	end("a", 0);
+	scene_down();
+}
+
+/* Goal: a cancel that no file can say removes the file. */
+static void test_a_cancel_that_cannot_be_written_down_removes_the_file(void)
+{
+	struct caller c;
+
+	if (fm_test_lacks_faults())
+		return;
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	fm_fault_arm("queue.write", 1);
+	CU_ASSERT_EQUAL(cancel_by_id(c.id, ALICE, false), 0);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_FALSE(has_file(c.id, ".json"));
+	end("a", -ECANCELED);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_CANCELLED);
+	scene_down();
+}
+
 static void test_jobs_survive_a_crash(void)
 {
 	struct caller waiting, running_one;
@@ -1567,7 +1800,7 @@ static void cancel_second(void *ctx, const char *point)
 	struct fm_err err;
 
 	if (strcmp(point, "queue.sync") == 0 && ++writes == 2)
-		CU_ASSERT_EQUAL(fm_queue_cancel(q, c->id, ALICE, false, &err), 0);
+		CU_ASSERT_EQUAL(fm_queue_cancel(q, c->id, ALICE, false, NULL, &err), 1);
 }
 
 static void test_one_that_is_about_to_be_sent_can_be_cancelled(void)
@@ -1923,7 +2156,6 @@ static void test_a_paused_job_of_a_lost_caller_can_be_cancelled(void)
 {
 	struct fm_queue_opts o;
 	struct caller c;
-	struct fm_err err;
 	char id[FM_QUEUE_ID_LEN + 1];
 
 	scene_up(1);
@@ -1933,7 +2165,7 @@ static void test_a_paused_job_of_a_lost_caller_can_be_cancelled(void)
 	fm_queue_abandon(&c.watch);
 	end("a", -ECANCELED);
 	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_PAUSED);
-	CU_ASSERT_EQUAL(fm_queue_cancel(q, id, ALICE, false, &err), 0);
+	CU_ASSERT_EQUAL(cancel_by_id(id, ALICE, false), 0);
 	run();
 	CU_ASSERT_EQUAL(state_of(id), FM_QUEUE_CANCELLED);
 	CU_ASSERT_EQUAL(told(id, &c), -ECANCELED);
@@ -1996,7 +2228,7 @@ static void test_what_is_received_is_done_when_it_has_its_name(void)
 	CU_ASSERT_STRING_EQUAL(info.progress.job.state, "committing");
 	CU_ASSERT_EQUAL(info.progress.job.bytes_done, 1000);
 	/* It may have its name already. */
-	CU_ASSERT_EQUAL(fm_queue_cancel(q, id[0], ALICE, false, &err), -EALREADY);
+	CU_ASSERT_EQUAL(cancel_by_id(id[0], ALICE, false), -EALREADY);
 	fm_queue_commit(&c[0].watch, NULL);
 	fm_queue_commit(&c[1].watch, &exists);
 	run();
@@ -2111,7 +2343,7 @@ static void test_an_attended_job_is_begun_again_by_its_id(void)
 	o = attended_get("a", ALICE);
 	o.again = id;
 	CU_ASSERT_EQUAL(submit(&o, &other, &err), -EALREADY);
-	CU_ASSERT_EQUAL(fm_queue_cancel(q, id, ALICE, true, &err), 0);
+	CU_ASSERT_EQUAL(cancel_by_id(id, ALICE, true), 0);
 	end("a", -ECANCELED);
 	CU_ASSERT_TRUE(c.is_done && c.result.code == -ECANCELED);
 	o = attended_get("b", ALICE);
@@ -2559,6 +2791,13 @@ static const struct fm_test tests[] = {
 	{"an earlier version's job has all its time",
 	 test_a_job_without_a_noted_deadline_has_all_its_time},
 	{"jobs survive a crash", test_jobs_survive_a_crash},
+	{"an end is told when it is on disk", test_an_end_is_told_when_it_is_on_disk},
+	{"an end that is never on disk is told all the same",
+	 test_an_end_that_is_never_on_disk_is_told_all_the_same},
+	{"what is cancelled stays so behind a crash",
+	 test_what_is_cancelled_stays_so_behind_a_crash},
+	{"a cancel that cannot be written down removes the file",
+	 test_a_cancel_that_cannot_be_written_down_removes_the_file},
 	{"only what was sent is found behind a crash",
 	 test_only_what_was_sent_is_found_behind_a_crash},
 	{"one that is about to be sent can be cancelled",
