@@ -526,6 +526,8 @@ static void open_done(struct fm_work *w);
 static void job_done(void *ctx, const struct fm_job_result *result)
 {
 	struct fm_queue_job *j = ctx;
+	/* of a dry run to measure; nothing was moved, whatever it says */
+	bool was_told_to_end = j->is_measuring && j->end_code;
 
 	j->job = NULL;
 	if (j->lingering)
@@ -534,6 +536,8 @@ static void job_done(void *ctx, const struct fm_job_result *result)
 	j->lingering = NULL;
 	if (fm_queue_measures(j, result))
 		work(j->try, open_run, open_done);
+	else if (was_told_to_end && result->code == 0)
+		settle_code(j, j->end_code, j->why ? j->why : "cancelled");
 	else
 		settle(j, result);
 }
@@ -1207,10 +1211,10 @@ void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const cha
 		return;
 	j->end_code = code;
 	j->is_end_kept = is_kept;
-	if (j->job) {
-		j->queue->c.needs->cancel(j->job, code, is_kept, reason);
-	} else if (j->try || (!j->is_accepted && j->o.is_detached)) {
-		fm_queue_set_why(j, code, reason);	/* when the worker is through with it */
+	if (j->job || j->try || (!j->is_accepted && j->o.is_detached)) {
+		fm_queue_set_why(j, code, reason);	/* when they are through with it */
+		if (j->job)
+			j->queue->c.needs->cancel(j->job, code, is_kept, reason);
 	} else {
 		fm_queue_fail(j, code, reason);
 		return;

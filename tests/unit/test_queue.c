@@ -42,6 +42,7 @@ struct transfer {
 	uint64_t size;		/* of the source */
 	const struct fm_store_ref *store_ref;
 	bool may_replace;
+	bool is_dry;
 	bool is_over;
 	int cancelled;		/* the code */
 	bool is_kept;
@@ -82,7 +83,8 @@ static int engine_start(struct fm_engine *e, const struct fm_job_opts *o,
 	*j = (struct transfer){ .events = *events, .ctx = ctx, .timeout_ns = o->timeout_ns,
 				.size = o->attr.size,
 				.store_ref = o->store_ref,
-				.may_replace = o->may_replace };
+				.may_replace = o->may_replace,
+				.is_dry = o->is_dry };
 	(void)snprintf(j->path, sizeof(j->path), "%s", o->path);
 	started_count++;
 	*out = (struct fm_job *)(void *)j;
@@ -191,8 +193,17 @@ static bool store_asks_users(struct fm_store *s)
 	return is_of_groups;
 }
 
+static int store_open_tree(struct fm_store *s, const char *path, const struct fm_who *who,
+			   const char *const *excludes, struct fm_file **out, struct fm_attr *attr,
+			   struct fm_err *err)
+{
+	(void)excludes;
+	return store_open_source(s, path, who, out, attr, err);
+}
+
 static const struct fm_store_ops store_ops = {.open_source = store_open_source,
 					      .create = store_create,
+					      .open_tree = store_open_tree,
 					      .stat = store_stat,
 					      .asks_users = store_asks_users};
 static struct fm_store store = { .ops = &store_ops, .name = "s", .is_durable = true };
@@ -1291,6 +1302,33 @@ static void test_a_job_can_be_cancelled_in_every_state(void)
 	CU_ASSERT_EQUAL(state_of(c[2].id), FM_QUEUE_CANCELLED);
 	pass(100 * FM_NS_PER_S);
 	CU_ASSERT_EQUAL(running_count(), 0);
+	scene_down();
+}
+
+/* Goal: a dry run that was to say how much an update brings, and ends well as it is cancelled, is
+ * no update that is done. */
+static void test_a_cancelled_update_that_was_measured_is_not_done(void)
+{
+	struct fm_space_page full = { .space = { .free = 10 } };
+	struct fm_request_result r = { .page = &full };
+	struct fm_queue_opts o;
+	struct caller c, later;
+
+	scene_up(1);
+	o = store_put("a", ALICE);
+	o.is_tree = o.job.is_update = o.is_detached = true;
+	submitted(&o, &c);
+	fm_queue_unwatch(&c.watch);
+	CU_ASSERT_EQUAL_FATAL(asked.count, 1);
+	asked.done(asked.ctx, &r);
+	run();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(running("a"));
+	CU_ASSERT_TRUE(running("a")->is_dry);
+	CU_ASSERT_EQUAL(cancel_by_id(c.id, ALICE, false), 0);
+	end("a", 0);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_CANCELLED);
+	CU_ASSERT_EQUAL(told(c.id, &later), -ECANCELED);
+	CU_ASSERT_EQUAL(started_count, 1);
 	scene_down();
 }
 
@@ -2781,6 +2819,8 @@ static const struct fm_test tests[] = {
 	{"a target that an earlier try made is done",
 	 test_a_target_that_an_earlier_try_made_is_done},
 	{"a job can be cancelled in every state", test_a_job_can_be_cancelled_in_every_state},
+	{"a cancelled update that was measured is not done",
+	 test_a_cancelled_update_that_was_measured_is_not_done},
 	{"a job can be cancelled while it is accepted",
 	 test_a_job_can_be_cancelled_while_it_is_accepted},
 	{"jobs of others are as if they were not there",
