@@ -413,19 +413,31 @@ void fm_queue_close_fds(struct fm_queue_opts *o)
 	o->fd = o->journal = -1;
 }
 
+/* It is not one of those that have ended and are known, if it was. */
+static void count_out(const struct fm_queue_job *j)
+{
+	if (!fm_queue_has_ended(j))
+		return;
+	j->queue->kept--;
+	j->user->kept--;
+}
+
+void fm_queue_set_forgotten(struct fm_queue_job *j)
+{
+	if (!j->is_forgotten)
+		count_out(j);
+	j->is_forgotten = true;
+}
+
 /*
  * Frees a job, whether it is in the lists or was not put there yet. No try of it may be under way.
  */
 void fm_queue_job_free(struct fm_queue_job *j)
 {
-	struct fm_queue *q = j->queue;
-
 	assert(fm_list_is_empty(&j->watches) && fm_list_is_empty(&j->cancels));
 	fm_list_del(&j->pending_at);
-	if (!fm_list_is_empty(&j->at) && fm_queue_has_ended(j)) {
-		q->kept--;
-		j->user->kept--;
-	}
+	if (!fm_list_is_empty(&j->at) && !j->is_forgotten)
+		count_out(j);
 	give_all(j);
 	fm_list_del(&j->at);
 	fm_queue_close_fds(&j->o);

@@ -260,7 +260,7 @@ void fm_queue_save(struct fm_queue_job *j)
 void fm_queue_forget(struct fm_queue_job *j)
 {
 	assert(fm_queue_has_ended(j) && !j->is_forgotten);
-	j->is_forgotten = true;
+	fm_queue_set_forgotten(j);	/* at once: its file takes its time */
 	if (!j->is_saving)
 		forget_now(j);
 }

@@ -186,6 +186,8 @@ struct fm_queue_job {
 /* NULL: no memory */
 struct fm_queue_job *fm_queue_job_new(struct fm_queue *q, const struct fm_queue_opts *opts);
 void fm_queue_job_free(struct fm_queue_job *j);
+/* It shows to nobody any more, nor counts among those that are known. */
+void fm_queue_set_forgotten(struct fm_queue_job *j);
 void fm_queue_close_fds(struct fm_queue_opts *o);
 /* seq is set: into its place among the others */
 void fm_queue_job_add(struct fm_queue_job *j);

@@ -2083,6 +2083,60 @@ static void test_only_the_last_that_ended_are_kept(void)
 	scene_down();
 }
 
+static bool count_visited(void *ctx, const struct fm_queue_info *info)
+{
+	unsigned *count = ctx;
+
+	(void)info;
+	++*count;
+	return true;
+}
+
+/* Its file once more, under so many other ids. */
+static void multiply(const char *id, unsigned times)
+{
+	char name[128], text[4096] = "";
+	FILE *f;
+
+	(void)snprintf(name, sizeof(name), "%s/%s.json", dir, id);
+	f = fopen(name, "r");
+	if (!f || fread(text, 1, sizeof(text) - 1, f) == 0 || fclose(f) != 0)
+		abort();
+	for (unsigned i = 0; i < times; i++) {
+		(void)snprintf(name, sizeof(name), "%s/zzzzz%c%c%c.json", dir, 'a' + i / 625,
+			       'a' + i / 25 % 25, 'a' + i % 25);
+		f = fopen(name, "w");
+		if (!f || fputs(text, f) < 0 || fclose(f) != 0)
+			abort();
+	}
+}
+
+/* Goal: of all users together so many are known as it says, and looking forgets none of these,
+ * though the files of others take their time. */
+static void test_looking_forgets_no_more_than_it_must(void)
+{
+	struct caller c;
+	unsigned count;
+
+	scene_up(1);
+	detached(store_put("a", ALICE), &c);
+	end("a", 0);
+	queue_down();
+	multiply(c.id, FM_QUEUE_KEPT_MAX + 2);
+	queue_up(1);
+	run();
+	for (unsigned i = 0; i < 9; i++) {
+		count = 0;
+		fm_queue_visit(q, ALICE, false, 0, count_visited, &count);
+	}
+	CU_ASSERT_EQUAL(count, FM_QUEUE_KEPT_MAX);
+	run();
+	count = 0;
+	fm_queue_visit(q, ALICE, false, 0, count_visited, &count);
+	CU_ASSERT_EQUAL(count, FM_QUEUE_KEPT_MAX);
+	scene_down();
+}
+
 /* What could not be written down as done must not be done twice. */
 static void test_an_end_that_cannot_be_written_down_is_not_begun_again(void)
 {
@@ -2849,6 +2903,7 @@ static const struct fm_test tests[] = {
 	{"a paused job goes on with its file", test_a_paused_job_goes_on_with_its_file},
 	{"a failed job can be tried again", test_a_failed_job_can_be_tried_again},
 	{"only the last that ended are kept", test_only_the_last_that_ended_are_kept},
+	{"looking forgets no more than it must", test_looking_forgets_no_more_than_it_must},
 	{"an end that cannot be written down is not begun again",
 	 test_an_end_that_cannot_be_written_down_is_not_begun_again},
 	{"lines of a full directory have a limit",
