@@ -429,6 +429,13 @@ void fm_queue_set_forgotten(struct fm_queue_job *j)
 	j->is_forgotten = true;
 }
 
+void fm_queue_job_drop(struct fm_queue_job *j)
+{
+	fm_queue_set_forgotten(j);
+	if (!j->try && !j->is_saving && !j->tell.is_posted)
+		fm_queue_job_free(j);
+}
+
 /*
  * Frees a job, whether it is in the lists or was not put there yet. No try of it may be under way.
  */
@@ -748,6 +755,14 @@ int fm_queue_cancel(struct fm_queue *q, const char *id, uid_t who, bool is_kept,
 	return 1;
 }
 
+int fm_queue_still_there(const struct fm_queue_job *j, struct fm_err *err)
+{
+	return fm_err_set(err, -EBUSY,
+			  "job %s has not come back from the file system of its file yet, which "
+			  "does not answer",
+			  j->id);
+}
+
 /* A file comes from the job's own user only: root may read what that one may not. */
 static int check_giver(const struct fm_queue_job *j, uid_t who, struct fm_err *err)
 {
@@ -773,6 +788,8 @@ static int check_resume(const struct fm_queue_job *j, int fd, struct fm_err *err
 		return fm_err_set(err, -EINVAL,
 				  "job %s needs a command of yours: fmove resume starts one",
 				  j->id);
+	if (j->try && j->try->is_left)
+		return fm_queue_still_there(j, err);
 	if (needs_fd != (fd >= 0))
 		return fm_err_set(err, -EINVAL,
 				  needs_fd ? "job %s needs its file again, and none came"

@@ -64,6 +64,8 @@ static int find_by_id(struct fm_queue *q, const struct fm_queue_opts *o, struct 
 	if (state != FM_QUEUE_PAUSED && state != FM_QUEUE_FAILED && state != FM_QUEUE_CANCELLED)
 		return fm_err_set(err, -EALREADY, "job %s is %s: there is nothing to resume",
 				  (*out)->id, fm_words_state[state]);
+	if ((*out)->try)
+		return fm_queue_still_there(*out, err);
 	return 0;
 }
 
@@ -77,7 +79,7 @@ int fm_queue_attended_find(struct fm_queue *q, const struct fm_queue_opts *o,
 		struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, at);
 
 		if (j->state == FM_QUEUE_PAUSED && j->o.is_attended && !j->is_forgotten &&
-		    fm_queue_is_like(&j->o, o))
+		    !j->try && fm_queue_is_like(&j->o, o))
 			*out = j;
 	}
 	return 0;

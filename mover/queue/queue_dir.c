@@ -133,8 +133,7 @@ static void forget_done(struct fm_work *work)
 
 	say_left(j);
 	j->is_saving = false;
-	if (!j->tell.is_posted)		/* else what is told last frees it */
-		fm_queue_job_free(j);
+	fm_queue_job_drop(j);
 }
 
 static void forget_now(struct fm_queue_job *j)

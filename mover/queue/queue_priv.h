@@ -23,6 +23,13 @@ struct fm_store_ref;
 /* how long an end is told to nobody, because its file does not come to be written */
 #define FM_QUEUE_SAVE_NS (20 * FM_NS_PER_S)
 
+/*
+ * What a try asks of the file system of our end may take for ever. So long it keeps the place of
+ * its job; so long a job that is told to end waits for the thread that does it.
+ */
+#define FM_QUEUE_OPEN_NS (10 * FM_NS_PER_S)
+#define FM_QUEUE_LEAVE_NS FM_NS_PER_S
+
 #define FM_QUEUE_BOOT_LEN 32		/* digits of the number of a boot of the kernel */
 
 /* The deadline of a job as it is written down: queue_deadline.c. */
@@ -87,6 +94,11 @@ struct fm_queue_lingering {
 /* One go at it, from opening our end to the engine's done(). */
 struct fm_queue_try {
 	struct fm_work work;
+	void (*done)(struct fm_work *work);	/* what follows it */
+	bool is_at_work;		/* it is with a worker, or waits for one */
+	bool is_closing;		/* what it does there cannot be left out */
+	/* its job has ended without it: its thread may stand for ever, and has the job's options */
+	bool is_left;
 	struct fm_queue_job *job;
 	struct fm_queue_lingering *lingering;	/* for its file, should a holder have that */
 	struct fm_store_ref *store;
@@ -151,7 +163,9 @@ struct fm_queue_job {
 	struct fm_retry retry;
 	uint64_t again_ns;		/* WAITING ... */
 	uint64_t soonest_ns;		/* ... and not before, though the peer be back */
-	struct fm_timer timer;		/* again_ns or deadline_ns, whichever is first */
+	uint64_t late_ns;		/* of what is at work: it is done without then */
+	uint64_t save_late_ns;		/* FM_QUEUE_SAVE_NS are over; 0: nobody waits for that */
+	struct fm_timer timer;		/* the first of those that have one to wait for */
 	struct fm_queue_try *try;	/* of the probe too; NULL: none */
 	struct fm_job *job;		/* the engine's */
 	struct fm_queue_lingering *lingering;	/* of its file, while the engine has that */
@@ -186,6 +200,9 @@ struct fm_queue_job {
 /* NULL: no memory */
 struct fm_queue_job *fm_queue_job_new(struct fm_queue *q, const struct fm_queue_opts *opts);
 void fm_queue_job_free(struct fm_queue_job *j);
+/* It shows to nobody any more; whoever lets go of it last frees it: its file, its thread, its
+ * task. */
+void fm_queue_job_drop(struct fm_queue_job *j);
 /* It shows to nobody any more, nor counts among those that are known. */
 void fm_queue_set_forgotten(struct fm_queue_job *j);
 void fm_queue_close_fds(struct fm_queue_opts *o);
@@ -220,6 +237,8 @@ void fm_queue_hold(struct fm_queue_job *j);
 
 /* Whether both move the same between the same ends. */
 bool fm_queue_is_like(const struct fm_queue_opts *a, const struct fm_queue_opts *b);
+/* It cannot go on: a thread still has what it was when it ended. -EBUSY. */
+int fm_queue_still_there(const struct fm_queue_job *j, struct fm_err *err);
 /* It counts among those that have not ended once more. */
 void fm_queue_revive(struct fm_queue_job *j);
 /* A job of his, or -ENOENT with a text. */

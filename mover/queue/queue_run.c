@@ -15,7 +15,9 @@
  * a detached job before it does: what only stood in the queue when the daemon ended has made
  * nothing.
  *
- * Told to end: at once while no worker and no engine has it, else when they are through.
+ * Told to end: at once while no worker and no engine has it, else when they are through; but a
+ * thread that does not come back soon, since the file system of our end does not answer, is left
+ * there, with the try that it has (go_without()).
  */
 #include "mover/queue/queue_priv.h"
 
@@ -101,6 +103,61 @@ static void work(struct fm_queue_try *t, void (*run)(struct fm_work *work),
 	t->work.who = fm_queue_who(t->job);
 	t->work.may_await = may_await(t);
 	fm_queue_work(t->job->queue, t->holder, &t->work);
+}
+
+static void set_timer(struct fm_queue_job *j);
+
+static bool is_at_work(const struct fm_queue_job *j)
+{
+	return j->try && j->try->is_at_work && !j->try->is_left;
+}
+
+static void left_returned(struct fm_queue_try *t);
+
+static void returned(struct fm_work *w)
+{
+	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
+
+	t->is_at_work = false;
+	if (t->is_left) {
+		left_returned(t);
+		return;
+	}
+	set_timer(t->job);
+	t->done(w);
+}
+
+static void close_run(struct fm_work *w);
+
+/* As work(), and the job does not wait for its thread for ever (FM_QUEUE_OPEN_NS). */
+static void at_work(struct fm_queue_try *t, void (*run)(struct fm_work *work),
+		    void (*done)(struct fm_work *work))
+{
+	struct fm_queue_job *j = t->job;
+
+	t->done = done;
+	t->is_at_work = true;
+	t->is_closing = run == close_run;
+	j->late_ns = fm_loop_now(j->queue->c.loop) +
+		     (j->end_code ? FM_QUEUE_LEAVE_NS : FM_QUEUE_OPEN_NS);
+	set_timer(j);
+	work(t, run, returned);
+}
+
+/* Its thread came back, after all: its file is closed, then nobody has the job's options. */
+static void left_returned(struct fm_queue_try *t)
+{
+	struct fm_queue_job *j = t->job;
+
+	if (t->file) {
+		work(t, close_run, returned);
+		return;
+	}
+	try_free(j);
+	fm_share_give_all(&j->held.fd);
+	fm_queue_close_fds(&j->o);
+	if (j->is_forgotten)
+		fm_queue_job_drop(j);
 }
 
 /* Takes a reference to the store of this node that the job names. Errors of target.h. */
@@ -239,7 +296,7 @@ void fm_queue_probe(struct fm_queue_job *j)
 		return;
 	}
 	t->holder = fm_holder_ref(j->o.end == FM_QUEUE_FD ? j->o.holder : NULL);
-	work(t, probe_run, probe_done);
+	at_work(t, probe_run, probe_done);
 }
 
 void fm_queue_accepted(struct fm_queue_job *j)
@@ -257,12 +314,23 @@ void fm_queue_kick(struct fm_queue *q)
 		fm_loop_post(q->c.loop, &q->kick);
 }
 
+/* Whether it is ours to see to its deadline. The engine has its own. */
+static bool has_deadline(const struct fm_queue_job *j)
+{
+	return j->deadline_ns && !j->end_code && !fm_queue_has_ended(j) &&
+	       (j->state != FM_QUEUE_RUNNING || is_at_work(j));
+}
+
 static void set_timer(struct fm_queue_job *j)
 {
 	uint64_t at_ns = j->state == FM_QUEUE_WAITING ? j->again_ns : FM_NEVER;
 
-	if (j->deadline_ns && j->deadline_ns < at_ns && j->state != FM_QUEUE_RUNNING)
+	if (has_deadline(j) && j->deadline_ns < at_ns)
 		at_ns = j->deadline_ns;
+	if (is_at_work(j) && j->late_ns < at_ns)
+		at_ns = j->late_ns;
+	if (j->save_late_ns && j->save_late_ns < at_ns)
+		at_ns = j->save_late_ns;
 	if (at_ns == FM_NEVER)
 		fm_timer_clear(j->queue->c.loop, &j->timer);
 	else
@@ -535,7 +603,7 @@ static void job_done(void *ctx, const struct fm_job_result *result)
 			       &j->lingering->place);
 	j->lingering = NULL;
 	if (fm_queue_measures(j, result))
-		work(j->try, open_run, open_done);
+		at_work(j->try, open_run, open_done);
 	else if (was_told_to_end && result->code == 0)
 		settle_code(j, j->end_code, j->why ? j->why : "cancelled");
 	else
@@ -631,7 +699,7 @@ static void begin(struct fm_queue_job *j)
 		t->ret = fm_err_set(&t->err, -ENOMEM, "no memory for a job");
 	if (t->ret < 0) {	/* what an earlier try left stays for the next one */
 		t->holder = t->holder ? t->holder : fm_holder_ref(t->file->holder);
-		work(t, close_run, refused_done);
+		at_work(t, close_run, refused_done);
 		return;
 	}
 	if (is_noted_first(j))
@@ -745,6 +813,47 @@ static bool learn(struct fm_queue_try *t)
 	return is_new;
 }
 
+/* It was told to end while our end was opened, or before that was begun. */
+static void end_opened(struct fm_queue_job *j)
+{
+	if (j->try->file)
+		at_work(j->try, close_run, close_done);
+	else
+		settle_code(j, j->end_code, j->why ? j->why : "cancelled");
+}
+
+/*
+ * Whether the job has a place, after its file system did not answer for so long that it was given
+ * back. What cannot be opened once more takes one in any case: each was of one user's threads.
+ */
+static bool has_place_again(struct fm_queue_job *j)
+{
+	const struct fm_queue_shares *s = &j->queue->shares;
+
+	if (!j->has_place && j->o.end == FM_QUEUE_STORE && !j->is_prompt &&
+	    (s->running.used >= s->running.limits.total || !may_start(j))) {
+		j->try->ret = -EAGAIN;	/* what it has of an earlier one stays */
+		return false;
+	}
+	if (!j->has_place)
+		place_take(j);
+	return true;
+}
+
+/* What it had opened is closed: it waits for a place as before. */
+static void place_done(struct fm_work *w)
+{
+	struct fm_queue_job *j = fm_container_of(w, struct fm_queue_try, work)->job;
+
+	if (j->end_code) {
+		settle_code(j, j->end_code, j->why ? j->why : "cancelled");
+		return;
+	}
+	try_free(j);
+	j->tries--;	/* it was none */
+	fm_queue_enqueue(j);
+}
+
 static void open_done(struct fm_work *w)
 {
 	struct fm_queue_try *t = fm_container_of(w, struct fm_queue_try, work);
@@ -756,9 +865,11 @@ static void open_done(struct fm_work *w)
 	else if (t->ret < 0)
 		settle_err(j, t->ret, &t->err);
 	else if (j->end_code)
-		work(t, close_run, close_done);
+		end_opened(j);
 	else if (leaves && leave_place(j, &t->err) < 0)
-		work(t, close_run, full_done);
+		at_work(t, close_run, full_done);
+	else if (!has_place_again(j))
+		at_work(t, close_run, place_done);
 	else if (!fm_queue_asks_room(j))
 		begin(j);
 }
@@ -766,7 +877,7 @@ static void open_done(struct fm_work *w)
 void fm_queue_room_said(struct fm_queue_job *j)
 {
 	if (j->end_code)
-		work(j->try, close_run, close_done);
+		end_opened(j);
 	else
 		begin(j);
 }
@@ -830,9 +941,9 @@ static void start(struct fm_queue_job *j)
 	if (ret < 0)
 		settle_err(j, ret, &t->err);
 	else if (j->is_found)
-		work(t, look_run, look_done);
+		at_work(t, look_run, look_done);
 	else
-		work(t, open_run, open_done);
+		at_work(t, open_run, open_done);
 }
 
 /* Whether the file of the job is in the holder of its user. */
@@ -1065,21 +1176,56 @@ static void compare(struct fm_queue_job *j, const struct fm_job_result *r)
 
 /* ---- time ---- */
 
+/*
+ * The thread of a try has not come back. A job that is to end does so without it; another one gives
+ * back its place, which its file system may keep from everybody, and goes on when that answers.
+ */
+static void go_without(struct fm_queue_job *j)
+{
+	struct fm_job_result r = { .code = j->end_code, .is_partial_kept = j->is_end_kept };
+
+	place_give(j);
+	if (!j->end_code) {
+		j->late_ns = FM_NEVER;
+		set_timer(j);
+		return;
+	}
+	j->try->is_left = true;
+	(void)fm_err_set(&r.err, j->end_code, "%s", j->why ? j->why : "cancelled");
+	fm_queue_end(j, j->end_code == -ECANCELED ? FM_QUEUE_CANCELLED : FM_QUEUE_FAILED, &r);
+}
+
+/* It is to end: what no thread has begun for it is not begun, else that has a moment. */
+static void hurry(struct fm_queue_job *j)
+{
+	struct fm_queue_try *t = j->try;
+	struct fm_worker *worker = t->holder ? fm_holder_worker(t->holder) : j->queue->c.worker;
+
+	if (!t->is_closing && fm_worker_cancel(worker, &t->work))
+		return;
+	j->late_ns = fm_loop_now(j->queue->c.loop) + FM_QUEUE_LEAVE_NS;
+	set_timer(j);
+}
+
 void fm_queue_timer_fire(struct fm_timer *timer)
 {
 	struct fm_queue_job *j = fm_container_of(timer, struct fm_queue_job, timer);
 
-	if (fm_queue_has_ended(j) || j->end_code) {
+	uint64_t now_ns = fm_loop_now(j->queue->c.loop);
+
+	if (j->save_late_ns && now_ns >= j->save_late_ns) {
+		j->save_late_ns = 0;
 		fm_queue_save_late(j);
-		return;
 	}
-	if (j->deadline_ns && fm_loop_now(j->queue->c.loop) >= j->deadline_ns) {
+	if (has_deadline(j) && now_ns >= j->deadline_ns)
 		fm_queue_end_with(j, -ETIMEDOUT, true,
 				  "not done within the time that --timeout gave");
-		return;
-	}
-	assert(j->state == FM_QUEUE_WAITING);
-	fm_queue_enqueue(j);
+	else if (is_at_work(j) && now_ns >= j->late_ns)
+		go_without(j);
+	else if (j->state == FM_QUEUE_WAITING && now_ns >= j->again_ns)
+		fm_queue_enqueue(j);
+	else
+		set_timer(j);
 }
 
 void fm_queue_peer_up(struct fm_queue *q, const char *peer)
@@ -1114,10 +1260,12 @@ static void let_go(struct fm_queue_job *j)
 {
 	fm_list_del(&j->pending_at);
 	fm_timer_clear(j->queue->c.loop, &j->timer);
-	fm_share_give_all(&j->held.fd);
 	fm_share_give_all(&j->held.tree);
 	fm_share_give_all(&j->held.attended);
-	fm_queue_close_fds(&j->o);
+	if (!j->try) {		/* else its thread may still use them */
+		fm_share_give_all(&j->held.fd);
+		fm_queue_close_fds(&j->o);
+	}
 	/* It was never begun, so closing one of ours does not wait for a disk. */
 	if (j->o.end == FM_QUEUE_FILE && j->o.job.file)
 		fm_file_give_up(j->o.job.file, false);
@@ -1146,14 +1294,14 @@ static void pause_job(struct fm_queue_job *j)
  */
 static void wait_for_save(struct fm_queue_job *j)
 {
-	fm_timer_set(j->queue->c.loop, &j->timer,
-		     fm_loop_now(j->queue->c.loop) + FM_QUEUE_SAVE_NS);
+	j->save_late_ns = fm_loop_now(j->queue->c.loop) + FM_QUEUE_SAVE_NS;
+	set_timer(j);
 }
 
 void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state,
 		  const struct fm_job_result *result)
 {
-	assert(!fm_queue_has_ended(j) && !j->job && !j->try);
+	assert(!fm_queue_has_ended(j) && !j->job && (!j->try || j->try->is_left));
 	let_go(j);
 	if (j->is_abandoned && state == FM_QUEUE_CANCELLED && j->state != FM_QUEUE_PAUSED) {
 		pause_job(j);
@@ -1182,6 +1330,7 @@ void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state,
 void fm_queue_end_saved(struct fm_queue_job *j)
 {
 	fm_timer_clear(j->queue->c.loop, &j->timer);
+	j->save_late_ns = 0;
 	j->is_end_unsaved = false;
 	fm_loop_post(j->queue->c.loop, &j->tell);
 }
@@ -1215,6 +1364,8 @@ void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const cha
 		fm_queue_set_why(j, code, reason);	/* when they are through with it */
 		if (j->job)
 			j->queue->c.needs->cancel(j->job, code, is_kept, reason);
+		else if (is_at_work(j))
+			hurry(j);
 	} else {
 		fm_queue_fail(j, code, reason);
 		return;
@@ -1269,13 +1420,8 @@ static void tell_end(struct fm_queue_job *j)
 		(void)fm_err_set(&late, -EALREADY, "job %s had ended already: it is %s", j->id,
 				 fm_words_state[j->state]);
 	fm_queue_cancels_said(j, late.code ? &late : NULL);
-	if (j->is_forgotten) {
-		if (!j->is_saving)	/* else it goes when its file is gone */
-			fm_queue_job_free(j);
-		return;
-	}
-	if (!j->o.is_detached)
-		fm_queue_job_free(j);
+	if (j->is_forgotten || !j->o.is_detached)
+		fm_queue_job_drop(j);
 	else if (!j->is_accepted)
 		fm_queue_forget(j);
 	else

@@ -32,6 +32,21 @@
 #define BOB 1002
 #define STARTED_MAX 1200
 
+/* A worker's thread that stands still at a point until it is let go. */
+static struct {
+	const char *point;		/* NULL: nowhere */
+	sem_t is_there, may_go;
+} gate;
+
+static void gate_pass(const char *point)
+{
+	if (!gate.point || strcmp(point, gate.point) != 0)
+		return;
+	gate.point = NULL;
+	sem_post(&gate.is_there);
+	sem_wait(&gate.may_go);
+}
+
 /* ---- an engine ---- */
 
 struct transfer {
@@ -135,6 +150,7 @@ static int store_open_source(struct fm_store *s, const char *path, const struct 
 {
 	(void)s;
 	(void)who;
+	gate_pass("open");
 	if (strcmp(path, "missing") == 0)
 		return fm_err_set(err, -ENOENT, "no such file");
 	if (strcmp(path, "full") == 0)
@@ -169,6 +185,7 @@ static int store_create(struct fm_store *s, const char *path, const struct fm_wh
 	(void)s;
 	(void)who;
 	(void)how;
+	gate_pass("create");
 	if (strcmp(path, "partial") == 0) {
 		*out = &partial;
 		return 0;
@@ -181,6 +198,7 @@ static int store_stat(struct fm_store *s, const char *path, const struct fm_who 
 {
 	(void)s;
 	(void)who;
+	gate_pass("stat");
 	*attr = own_attr;
 	return strcmp(path, "missing") == 0 ? fm_err_set(err, -ENOENT, "no such file") : 0;
 }
@@ -1506,7 +1524,8 @@ static void test_the_timeout_goes_on_over_a_restart(void)
 	queue_down();
 	edit(c.id, "boot", "\"\"");
 	edit(c.id, "at_ms", "1");
-	CU_ASSERT_EQUAL(left_after_start("a"), 1); /* the engine ends it at once */
+	CU_ASSERT_EQUAL(left_after_start("a"), 0);
+	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_FAILED);
 	scene_down();
 }
 
@@ -1549,20 +1568,10 @@ static void crash(void)
 
 #define PASSES 20			/* of the loop, in which what is not to happen would */
 
-/* A worker's thread that stands still at a point until it is let go. */
-static struct {
-	const char *point;		/* NULL: nowhere */
-	sem_t is_there, may_go;
-} gate;
-
 static void gate_reached(void *ctx, const char *point)
 {
 	(void)ctx;
-	if (!gate.point || strcmp(point, gate.point) != 0)
-		return;
-	gate.point = NULL;
-	sem_post(&gate.is_there);
-	sem_wait(&gate.may_go);
+	gate_pass(point);
 }
 
 static void gate_close(const char *point)
@@ -1760,6 +1769,152 @@ static void test_a_cancel_that_cannot_be_written_down_removes_the_file(void)
 	end("a", -ECANCELED);
 	CU_ASSERT_EQUAL(state_of(c.id), FM_QUEUE_CANCELLED);
 	scene_down();
+}
+
+/* ---- a file system that does not answer ---- */
+
+/* One that stands at the gate, which is in a thread that looks at, opens or creates its file. */
+static void stands(const char *path, const char *point, uint64_t timeout_ns, bool is_detached,
+		   struct caller *c)
+{
+	struct fm_queue_opts o = store_put(path, ALICE);
+	struct fm_err err;
+
+	o.job.is_put = strcmp(point, "create") != 0;
+	o.job.timeout_ns = timeout_ns;
+	o.is_detached = is_detached;
+	o.retry_ns = is_detached ? FM_RETRY_ALWAYS : 0;
+	gate.point = point;
+	CU_ASSERT_EQUAL_FATAL(submit(&o, c, &err), 0);
+	gate_await();
+}
+
+static void runs(const char *path, struct caller *c)
+{
+	struct fm_queue_opts o = store_put(path, BOB);
+	struct fm_err err;
+
+	CU_ASSERT_EQUAL_FATAL(submit(&o, c, &err), 0);
+	while (!running(path))
+		pass_some();
+}
+
+/* Goal: a store that does not answer keeps its jobs waiting, not those of others. */
+static void test_an_open_that_hangs_keeps_no_place(void)
+{
+	struct fm_queue_opts o;
+	struct caller a, b;
+	struct fm_err err;
+
+	threads_up(1, 3);
+	stands("a", "open", 0, false, &a);
+	o = store_put("b", BOB);
+	CU_ASSERT_EQUAL_FATAL(submit(&o, &b, &err), 0);
+	until(&b.is_accepted);
+	pass_some();
+	CU_ASSERT_PTR_NULL(running("b"));
+	pass(FM_NS_PER_S * 10);
+	while (!running("b"))
+		pass_some();
+	CU_ASSERT_FALSE(a.is_done);
+	/* It answers, and there is no place: that is waited for. */
+	gate_open();
+	settle();
+	CU_ASSERT_EQUAL(state_of(a.id), FM_QUEUE_QUEUED);
+	CU_ASSERT_PTR_NULL(running("a"));
+	end("b", 0);
+	settle();
+	end("a", 0);
+	CU_ASSERT_TRUE(a.is_done && a.result.code == 0);
+	threads_down();
+}
+
+/* Goal: --timeout holds whatever our end hangs at, and whoever asked goes on at once. */
+static void test_the_timeout_holds_before_the_engine_has_it(void)
+{
+	static const char *const points[] = { "stat", "open", "create" };
+	struct caller a, b;
+
+	for (unsigned i = 0; i < 3; i++) {
+		threads_up(1, 2);
+		stands("a", points[i], 3 * FM_NS_PER_S, false, &a);
+		pass(2 * FM_NS_PER_S);
+		CU_ASSERT_FALSE(a.is_done);
+		pass(2 * FM_NS_PER_S);
+		pass(FM_NS_PER_S);
+		CU_ASSERT_TRUE(a.is_done && a.result.code == -ETIMEDOUT);
+		runs("b", &b);	/* the place is free */
+		gate_open();
+		settle();
+		CU_ASSERT_PTR_NULL(running("a"));
+		threads_down();
+	}
+}
+
+/* Goal: what is cancelled while its file system hangs is over, for the next daemon, too, and cannot
+ * go on before that answers. */
+static void test_a_cancel_does_not_wait_for_a_file_system(void)
+{
+	struct caller a, w = { .watch = { .events = &caller_events } }, later;
+	struct fm_err err;
+
+	threads_up(1, 3);
+	stands("a", "open", 0, true, &a);
+	fm_queue_unwatch(&a.watch);
+	CU_ASSERT_EQUAL(fm_queue_cancel(q, a.id, ALICE, false, &w.watch, &err), 1);
+	until(&w.is_done);
+	CU_ASSERT_EQUAL(w.result.code, 0);
+	watched(a.id, &later);
+	pass(FM_NS_PER_S);
+	until(&later.is_done);
+	CU_ASSERT_EQUAL(later.result.code, -ECANCELED);
+	CU_ASSERT_EQUAL(state_of(a.id), FM_QUEUE_CANCELLED);
+	CU_ASSERT_EQUAL(fm_queue_resume(q, a.id, ALICE, -1, NULL, &err), -EBUSY);
+	gate_open();
+	settle();
+	CU_ASSERT_EQUAL(fm_queue_resume(q, a.id, ALICE, -1, NULL, &err), 0);
+	settle();
+	CU_ASSERT_PTR_NOT_NULL(running("a"));
+	threads_down();
+}
+
+/* Goal: who goes away while his file system hangs keeps nothing but the thread. */
+static void test_who_goes_away_leaves_the_thread(void)
+{
+	struct caller a, b;
+
+	threads_up(1, 2);
+	stands("a", "open", 0, false, &a);
+	fm_queue_abandon(&a.watch);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_FALSE(is_known(a.id));
+	runs("b", &b);
+	gate_open();
+	settle();
+	CU_ASSERT_EQUAL(store_ref.refs, 1);	/* that of b */
+	threads_down();
+}
+
+/* Goal: what waits for a thread is cancelled without one. */
+static void test_what_no_thread_has_begun_is_cancelled_at_once(void)
+{
+	struct fm_queue_opts o;
+	struct caller a, b;
+	struct fm_err err;
+
+	threads_up(2, 1);
+	stands("a", "open", 0, false, &a);
+	o = store_put("b", BOB);
+	CU_ASSERT_EQUAL_FATAL(submit(&o, &b, &err), 0);
+	pass_some();
+	CU_ASSERT_FALSE(b.is_accepted);
+	fm_queue_end_job(&b.watch, -ECANCELED, false, "never mind");
+	pass_some();
+	CU_ASSERT_TRUE(b.is_done && b.result.code == -ECANCELED);
+	gate_open();
+	settle();
+	CU_ASSERT_PTR_NOT_NULL(running("a"));
+	threads_down();
 }
 
 static void test_jobs_survive_a_crash(void)
@@ -2892,6 +3047,14 @@ static const struct fm_test tests[] = {
 	 test_what_is_cancelled_stays_so_behind_a_crash},
 	{"a cancel that cannot be written down removes the file",
 	 test_a_cancel_that_cannot_be_written_down_removes_the_file},
+	{"an open that hangs keeps no place", test_an_open_that_hangs_keeps_no_place},
+	{"the timeout holds before the engine has it",
+	 test_the_timeout_holds_before_the_engine_has_it},
+	{"a cancel does not wait for a file system",
+	 test_a_cancel_does_not_wait_for_a_file_system},
+	{"who goes away leaves the thread", test_who_goes_away_leaves_the_thread},
+	{"what no thread has begun is cancelled at once",
+	 test_what_no_thread_has_begun_is_cancelled_at_once},
 	{"only what was sent is found behind a crash",
 	 test_only_what_was_sent_is_found_behind_a_crash},
 	{"one that is about to be sent can be cancelled",
