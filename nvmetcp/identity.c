@@ -15,7 +15,7 @@ bool fm_identity_is_named(const struct fm_volume *volume)
 }
 
 /* An NGUID is written with and without hyphens, by tools and by kernels. */
-static bool is_same_nguid(const char *a, const char *b)
+bool fm_identity_is_same_nguid(const char *a, const char *b)
 {
 	for (;; a++, b++) {
 		a += strspn(a, "-");
@@ -58,7 +58,7 @@ enum fm_identity fm_identity_check(const struct fm_volume *volume,
 	}
 	if (volume->uuid[0] && strcasecmp(volume->uuid, ns->uuid) != 0)
 		return other(ns, "UUID", ns->uuid, volume->uuid, why);
-	if (volume->nguid[0] && !is_same_nguid(volume->nguid, ns->nguid))
+	if (volume->nguid[0] && !fm_identity_is_same_nguid(volume->nguid, ns->nguid))
 		return other(ns, "NGUID", ns->nguid, volume->nguid, why);
 	return FM_IDENTITY_SAME;
 }

@@ -24,6 +24,9 @@ enum fm_identity {
 /* Whether the volume says which namespace it is; if not, it is the only one that there is. */
 bool fm_identity_is_named(const struct fm_volume *volume);
 
+/* Whether they are the same digits, with or without hyphens. */
+bool fm_identity_is_same_nguid(const char *a, const char *b);
+
 /*
  * Each of nsid, uuid and nguid that the volume names must be that of the namespace. Otherwise `why`
  * says in one line what was found and what was expected.

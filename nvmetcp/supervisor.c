@@ -20,6 +20,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "nvmetcp/identity.h"
 #include "nvmetcp/supervisor_priv.h"
 
 #define AUDIT_MIN_NS (10 * FM_NS_PER_S)
@@ -995,6 +996,10 @@ static void replace_volume(struct fm_supervised *v, struct fm_volume *volume)
 	struct fm_volume *before = v->volume;
 
 	v->volume = volume;
+	if (!fm_volume_is_same_thing(before, volume))
+		fm_supervised_void_answers(v);	/* some may be of what it could have been before */
+	if (strcmp(before->name, volume->name) != 0)
+		fm_supervisor_rename_state(v->sup, before->name, volume->name);
 	if (before->mode != volume->mode || strcmp(before->writer, volume->writer) != 0)
 		change_writer(v);
 	v->is_fresh = true;
@@ -1047,11 +1052,74 @@ static bool is_configured(const struct fm_supervisor_config *config, const char 
 	return false;
 }
 
-static void set_volume(struct fm_supervisor *sup, struct fresh *fresh)
+/* Whether all that it has, or is about to have, is of that namespace. */
+static bool has_only(const struct fm_supervised *v, const char *wwid)
+{
+	for (unsigned i = 0; i < v->held_count; i++)
+		if (strcmp(v->held[i].wwid, wwid) != 0)
+			return false;
+	return (!v->left_wwid[0] || strcmp(v->left_wwid, wwid) == 0) && v->cut_dev == 0 &&
+	       (v->call == FM_CALL_NONE || !v->ns.wwid[0] || strcmp(v->ns.wwid, wwid) == 0);
+}
+
+/*
+ * Whether the volume is what is configured now. A volume that said nothing, or something else, of
+ * which namespace it is, and says it by now, as people are told to, is the same one if it has that
+ * namespace: it is not taken down below who uses it.
+ */
+static bool is_still(const struct fm_supervised *v, const struct fm_volume *now)
+{
+	const struct fm_inv_namespace *ns = fm_supervised_ns(v);
+	const char *wwid = fm_supervised_wwid(v);
+	char why[FM_IDENTITY_WHY_MAX];
+
+	if (fm_volume_is_same_thing(v->volume, now))
+		return true;
+	if (!fm_volume_is_same_place(v->volume, now) || !has_only(v, wwid))
+		return false;
+	return ns ? fm_identity_is_named(now) &&
+			    fm_identity_check(now, ns, why) == FM_IDENTITY_SAME
+		  : fm_volume_is_named_by_now(now, v->volume, wwid);
+}
+
+/*
+ * Whether nothing is under way of it. A helper that hangs is known by the name of its volume, and
+ * what is not noted of its namespace is.
+ */
+static bool is_quiet(const struct fm_supervised *v)
+{
+	const struct fm_supervisor_world *world = v->sup->world;
+	char key[FM_VOLUME_NAME_MAX + 3];
+	bool may_write;
+
+	(void)snprintf(key, sizeof(key), "%s: ", v->volume->name);
+	return v->call == FM_CALL_NONE && !v->where.is_busy && !v->is_announced &&
+	       !fm_supervised_is_left_hanging(v, &may_write) && !world->has_helper(world->ctx, key);
+}
+
+/* The volume that is called something else now. NULL: there is none. */
+static struct fm_supervised *find_renamed(const struct fm_supervisor *sup,
+					  const struct fm_supervisor_config *config,
+					  const struct fm_volume *now)
+{
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (!v->is_retired && !is_configured(config, v->volume->name) && is_still(v, now) &&
+		    is_quiet(v))
+			return v;
+	}
+	return NULL;
+}
+
+static void set_volume(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+		       struct fresh *fresh)
 {
 	struct fm_supervised *v = fm_supervisor_find(sup, fresh->volume->name);
 
-	if (v && !v->is_retired && fm_volume_is_same_thing(v->volume, fresh->volume)) {
+	if (!v)
+		v = find_renamed(sup, config, fresh->volume);
+	if (v && !v->is_retired && is_still(v, fresh->volume)) {
 		replace_volume(v, fresh->volume);
 	} else {
 		if (v && !v->is_retired)
@@ -1065,14 +1133,14 @@ static void set_volume(struct fm_supervisor *sup, struct fresh *fresh)
 static void set_volumes(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
 			struct fresh *fresh)
 {
+	for (unsigned i = 0; i < config->count; i++)
+		set_volume(sup, config, &fresh[i]);
 	fm_list_each(at, next, &sup->volumes) {
 		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
 		if (!v->is_retired && !is_configured(config, v->volume->name))
 			retire(v);
 	}
-	for (unsigned i = 0; i < config->count; i++)
-		set_volume(sup, &fresh[i]);
 }
 
 int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_config *config,

@@ -463,19 +463,10 @@ static int read_one(const struct fm_json *from, struct fm_volume *volume, const 
 	return 0;
 }
 
-/* The configuration says by now which namespace it is, as people are told to; and it is that. */
-static bool is_named_by_now(const struct fm_volume *now, const struct fm_volume *was,
-			    const char *wwid)
-{
-	return now->uuid[0] && strncmp(wwid, "uuid.", 5) == 0 && strcmp(wwid + 5, now->uuid) == 0 &&
-	       strcmp(now->subsystem, was->subsystem) == 0 &&
-	       strcmp(now->mount_point, was->mount_point) == 0;
-}
-
 /* Under whichever name. */
 static bool is_it_now(const struct fm_volume *now, const struct fm_volume *was, const char *wwid)
 {
-	return fm_volume_is_same_thing(now, was) || is_named_by_now(now, was, wwid);
+	return fm_volume_is_same_thing(now, was) || fm_volume_is_named_by_now(now, was, wwid);
 }
 
 static bool is_configured(const struct fm_supervisor_config *config, const struct fm_volume *volume,

@@ -83,6 +83,25 @@ void fm_supervised_end_forgetting(struct fm_supervised *v)
 	fm_supervisor_save_nodes(v->sup);
 }
 
+void fm_supervisor_rename_forgotten(struct fm_supervisor *sup, const char *from, const char *to)
+{
+	const char *node;
+	struct fm_json *entry;
+
+	for (void *it = NULL; fm_json_next(sup->nodes.entries, &it, &node, &entry);) {
+		struct fm_json *forgotten = fm_json_part(entry, "forgotten"),
+			       *writer = fm_json_share(fm_json_get(forgotten, from));
+
+		if (fm_json_delete(forgotten, to) == 0 || writer)
+			sup->nodes.is_in_doubt = true;
+		if (!writer)
+			continue;
+		(void)fm_json_delete(forgotten, from);
+		(void)fm_json_set(forgotten, to, writer);	/* else it is waited for */
+	}
+	fm_supervisor_save_nodes(sup);
+}
+
 /* Another writer was configured while nobody looked. */
 void fm_supervised_check_forgetting(struct fm_supervised *v)
 {

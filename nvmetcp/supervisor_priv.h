@@ -561,6 +561,8 @@ bool fm_supervised_is_forgotten(const struct fm_supervised *v, const char *node)
 /* Since when, in Unix time, in any volume; 0: it is not. */
 uint64_t fm_supervisor_forgotten_ms(const struct fm_supervisor *sup, const char *node);
 void fm_supervised_end_forgetting(struct fm_supervised *v);
+/* A volume is called something else: who is forgotten there is forgotten under that name. */
+void fm_supervisor_rename_forgotten(struct fm_supervisor *sup, const char *from, const char *to);
 /* At the start of a volume: what was forgotten is so no more if the writer is another one now. */
 void fm_supervised_check_forgetting(struct fm_supervised *v);
 
@@ -715,6 +717,9 @@ int fm_supervisor_save_nodes(struct fm_supervisor *sup);
 /* The record that we set a device read-only, written down before it is done and gone when it is
  * writable again. */
 void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid);
+/* A volume is called something else: what the files say of it is of that name. What the files said
+ * of a volume that had the name before is dropped. */
+void fm_supervisor_rename_state(struct fm_supervisor *sup, const char *from, const char *to);
 /* Wish and last mount, from what the files say. */
 void fm_supervised_recall(struct fm_supervised *v);
 void fm_supervisor_forget_state(struct fm_supervisor *sup);
@@ -723,6 +728,12 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup);
 struct fm_volume *fm_volume_copy(const struct fm_volume *from);
 /* Whether they mean the same namespace at the same place. */
 bool fm_volume_is_same_thing(const struct fm_volume *a, const struct fm_volume *b);
+/* Whether they mean the same subsystem and mount point. */
+bool fm_volume_is_same_place(const struct fm_volume *a, const struct fm_volume *b);
+/* Whether the configuration says by now, as people are told to say it, that it is the namespace of
+ * that wwid, at the same place. */
+bool fm_volume_is_named_by_now(const struct fm_volume *now, const struct fm_volume *was,
+			       const char *wwid);
 
 /* ---- supervisor_show.c ---- */
 

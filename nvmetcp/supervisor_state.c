@@ -8,6 +8,7 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
+#include "nvmetcp/identity.h"
 #include "nvmetcp/supervisor_priv.h"
 
 static const char *const wants[] = {
@@ -411,6 +412,34 @@ static void recall_seal(struct fm_supervised *v)
 		fm_supervised_end_restarted_seal(v);
 }
 
+static void rename_entry(struct fm_supervisor *sup, struct fm_state_file *file, const char *from,
+			 const char *to)
+{
+	struct fm_json *entry = fm_json_share(fm_json_get(file->entries, from));
+	struct fm_err err = { 0 };
+	int ret;
+
+	if (!entry && !fm_json_get(file->entries, to))
+		return;
+	(void)fm_json_delete(file->entries, to);	/* of a volume that is no more */
+	(void)fm_json_delete(file->entries, from);
+	ret = entry && fm_json_set(file->entries, to, entry) < 0
+		      ? fm_err_set(&err, -ENOMEM, "out of memory")
+		      : save_file(sup, file, &err);
+	file->is_in_doubt = ret < 0;
+	if (ret < 0)
+		fm_log_warn("state: that %s is called %s now is not written down: %s", from, to,
+			    err.text);
+}
+
+void fm_supervisor_rename_state(struct fm_supervisor *sup, const char *from, const char *to)
+{
+	rename_entry(sup, &sup->wishes, from, to);
+	rename_entry(sup, &sup->mounted, from, to);
+	rename_entry(sup, &sup->sealed, from, to);
+	fm_supervisor_rename_forgotten(sup, from, to);
+}
+
 void fm_supervised_recall(struct fm_supervised *v)
 {
 	const char *wish = fm_json_as_text(fm_json_get(v->sup->wishes.entries, v->volume->name));
@@ -477,4 +506,25 @@ bool fm_volume_is_same_thing(const struct fm_volume *a, const struct fm_volume *
 	return strcmp(a->subsystem, b->subsystem) == 0 && a->nsid == b->nsid &&
 	       strcmp(a->uuid, b->uuid) == 0 && strcmp(a->nguid, b->nguid) == 0 &&
 	       strcmp(a->mount_point, b->mount_point) == 0;
+}
+
+bool fm_volume_is_same_place(const struct fm_volume *a, const struct fm_volume *b)
+{
+	return strcmp(a->subsystem, b->subsystem) == 0 &&
+	       strcmp(a->mount_point, b->mount_point) == 0;
+}
+
+/* The kernel makes it of the UUID, else of the NGUID. */
+static bool is_wwid_of(const struct fm_volume *volume, const char *wwid)
+{
+	return (volume->uuid[0] && strncmp(wwid, "uuid.", 5) == 0 &&
+		strcmp(wwid + 5, volume->uuid) == 0) ||
+	       (volume->nguid[0] && strncmp(wwid, "eui.", 4) == 0 &&
+		fm_identity_is_same_nguid(wwid + 4, volume->nguid));
+}
+
+bool fm_volume_is_named_by_now(const struct fm_volume *now, const struct fm_volume *was,
+			       const char *wwid)
+{
+	return is_wwid_of(now, wwid) && fm_volume_is_same_place(now, was);
 }

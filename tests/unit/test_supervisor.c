@@ -181,6 +181,7 @@ static struct sim {
 	bool is_unit_changing;
 	unsigned unused;		/* calls that ask whether a device is free */
 	const char *bad_name;		/* a wwid, instead of the right one */
+	bool has_nguid;			/* namespaces have that, and no UUID */
 	bool has_discovery;		/* a discovery controller is there */
 	bool is_discovery_foreign;
 	uint64_t size_bytes;
@@ -324,17 +325,26 @@ static bool is_device_read_only(unsigned volume)
 	return sim.is_protected[volume] || sim.read_only_dev[volume] == sim.dev[volume];
 }
 
+/* UUID or NGUID, and the wwid that the kernel makes of it. */
+static void name_namespace(struct fm_inv_namespace *ns, unsigned volume)
+{
+	char *name = sim.has_nguid ? ns->nguid : ns->uuid;
+
+	strcpy(name, sim.has_nguid ? "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+				   : "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx");
+	for (char *at = name; *at; at++)
+		*at = *at == 'x' ? sim.letter[volume] : *at;
+	snprintf(ns->wwid, sizeof(ns->wwid), "%s%s", sim.has_nguid ? "eui." : "uuid.", name);
+}
+
 static void show_namespace(struct fm_inventory *inv, unsigned volume)
 {
 	struct fm_inv_namespace *ns = &inv->namespaces[inv->namespace_count++];
-	char uuid[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 
-	for (char *at = uuid; *at; at++)
-		*at = *at == 'x' ? sim.letter[volume] : *at;
 	snprintf(ns->name, sizeof(ns->name), "nvme%un1", volume);
-	strcpy(ns->uuid, uuid);
-	snprintf(ns->wwid, sizeof(ns->wwid), sim.bad_name ? "%s" : "uuid.%s",
-		 sim.bad_name ? sim.bad_name : uuid);
+	name_namespace(ns, volume);
+	if (sim.bad_name)
+		snprintf(ns->wwid, sizeof(ns->wwid), "%s", sim.bad_name);
 	ns->nsid = 1;
 	ns->size_bytes = sim.size_bytes;
 	ns->is_read_only = is_device_read_only(volume);
@@ -697,19 +707,18 @@ static void put_superblock(struct fm_json *answer)
 
 static int do_probe(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
-	char uuid[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", wwid[64];
+	struct fm_inv_namespace ns = { 0 };
 	unsigned volume = volume_of_key(c->key);
 
 	if (sim.dev[volume] != minor_asked(c) || is_one_in(sim.mood.fail_percent))
 		return fm_err_set(err, -ESTALE, "another device");
-	for (char *at = uuid; *at; at++)
-		*at = *at == 'x' ? sim.letter[volume] : *at;
-	snprintf(wwid, sizeof(wwid), "uuid.%s", uuid);
+	name_namespace(&ns, volume);
 	put_superblock(answer);
 	fm_json_set_all(answer,
-			fm_json_pack("{s:s, s:s, s:s, s:i, s:i, s:b}", "wwid", wwid, "uuid", uuid,
-				     "nguid", "", "nsid", 1, "size", (long long)sim.size_bytes,
-				     "read_only", is_device_read_only(volume)));
+			fm_json_pack("{s:s, s:s, s:s, s:i, s:i, s:b}", "wwid", ns.wwid, "uuid",
+				     ns.uuid, "nguid", ns.nguid, "nsid", 1, "size",
+				     (long long)sim.size_bytes, "read_only",
+				     is_device_read_only(volume)));
 	return 0;
 }
 
@@ -4691,6 +4700,108 @@ static void test_removed_and_back(void)
 	end();
 }
 
+/*
+ * People are told to say the uuid of a volume, and to read the configuration again: it stays
+ * mounted, also without a path. One that names another namespace is taken down.
+ */
+static void test_named_by_now(void)
+{
+	static const struct {
+		bool has_nguid, is_lost;
+		const char *uuid, *nguid;
+	} names_of[] = {
+		{ false, false, "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "" },
+		{ false, true, "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "" },
+		{ true, false, "", "aaaaaaaa-aaaa-aaaa-aaaaaaaaaaaaaaaa" },
+		{ true, true, "", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" },
+	};
+
+	for (unsigned i = 0; i < sizeof(names_of) / sizeof(names_of[0]); i++) {
+		begin(1);
+		sim.has_nguid = names_of[i].has_nguid;
+		sim.volume[0].uuid = "";
+		start_supervisor();
+		run_for(10 * S);
+		if (names_of[i].is_lost) {
+			set_target(0, false);
+			run_for(60 * S);
+			CU_ASSERT_EQUAL(sim.dev[0], 0);
+		}
+		sim.volume[0].uuid = names_of[i].uuid;
+		sim.volume[0].nguid = names_of[i].nguid;
+		set_config();
+		CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
+		if (!names_of[i].is_lost) {
+			run_for(30 * S);
+			is_mounted_as(true, 0);
+			CU_ASSERT_EQUAL(sim.mounts, 1);
+		}
+		sim.volume[0].uuid = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
+		sim.volume[0].nguid = "";
+		set_config();
+		run_for(60 * S);
+		CU_ASSERT_FALSE(sim.mounted[0].is_there);
+		end();
+	}
+}
+
+static bool is_in_file(const char *name, const char *what)
+{
+	return sim.file[file_number(name)] && strstr(sim.file[file_number(name)], what);
+}
+
+/* A volume that is only called something else stays as it is, with what is known of it. */
+static void test_called_anew(void)
+{
+	static const char anew[] = "one-anew";
+
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	sim.volume[0].name = anew;
+	set_config();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	CU_ASSERT_TRUE(fm_supervisor_is_mounted(sim.sup, anew));
+	CU_ASSERT_TRUE(is_in_file(FM_SUPERVISOR_MOUNTED, "\"one-anew\""));
+	CU_ASSERT_FALSE(is_in_file(FM_SUPERVISOR_MOUNTED, "\"one\""));
+	kill_supervisor(false);
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	end();
+
+	/* Nor is a wish lost. */
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	wish(0, FM_WANT_DOWN, false);
+	run_for(10 * S);
+	sim.volume[0].name = anew;
+	set_config();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, anew, FM_WANT_DOWN));
+	CU_ASSERT_TRUE(is_in_file(FM_SUPERVISOR_WISHES, "\"one-anew\""));
+	CU_ASSERT_FALSE(is_in_file(FM_SUPERVISOR_WISHES, "\"one\""));
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	end();
+
+	/* A mount that hangs is known by the name of before, and goes on being told. */
+	begin(1);
+	sim.mood.hangs_mount = true;
+	start_supervisor();
+	run_until("mount");
+	run_for(200 * S);
+	CU_ASSERT_FALSE(is_under_way("mount"));
+	sim.volume[0].name = anew;
+	set_config();
+	run_for(30 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "rw");
+	CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 2);
+	end();
+}
+
 /* Without the file what is mounted is told by its wwid, and left alone. What another boot had says
  * nothing. */
 static void test_removed_unknown(void)
@@ -6458,6 +6569,8 @@ static const struct fm_test tests[] = {
 	{"a volume that is configured no more is told until its device is free, over restarts",
 	 test_removed_while_held},
 	{"and may come back meanwhile", test_removed_and_back},
+	{"which namespace it is may be said while it is mounted", test_named_by_now},
+	{"a volume that is called something else stays as it is", test_called_anew},
 	{"without a file what is mounted is told by its wwid", test_removed_unknown},
 	{"what is mounted beneath something else is told", test_covered},
 	{"what is held is told also when another namespace is the volume's", test_another_came},
