@@ -634,6 +634,7 @@ static void note_prepare(struct fm_supervised *v)
 static void begin_prepare(struct fm_supervised *v, const struct fm_guard_answer *how)
 {
 	v->how = *how;
+	v->is_restore_due = false;
 	v->mounting_epoch = v->epoch;		/* as old as the cache that is dropped, or older */
 	note_prepare(v);
 	(void)begin_on_device(v, FM_CALL_PREPARE, prepare_request(v), PREPARE_NS);
@@ -674,8 +675,15 @@ static void begin_undo(struct fm_supervised *v, bool is_read_write, bool is_rele
  */
 static void begin_restore(struct fm_supervised *v)
 {
+	v->is_restore_due = false;
 	if (v->how.verdict == FM_GUARD_READ_ONLY && is_to_be_writable(v, &v->ns))
 		begin_undo(v, true, false);
+}
+
+void fm_supervised_restore(struct fm_supervised *v)
+{
+	if (v->is_restore_due && v->held_count == 0 && v->cut_dev == 0)
+		begin_restore(v);
 }
 
 /*
@@ -941,29 +949,23 @@ static bool is_answered(int code)
 	       code != -ENOMEM;
 }
 
-/*
- * Whether the job of systemd is certainly over. The helper answers after the job, but an error of
- * the bus (-EIO) may come before its end.
- */
-static bool is_unit_done(int code)
-{
-	return is_answered(code) && code != -EIO;
-}
-
 static void mount_done(struct fm_supervised *v, int code, const char *text,
 		       const struct fm_json *answer)
 {
 	const char *unfit = fm_json_as_text(fm_json_get(answer, "unit_unfit"));
 
-	if (is_unit_done(code))
+	/*
+	 * Only then: a unit that had the permission may be mounting it yet, also where the helper
+	 * has asked systemd for nothing. It is asked with the device (supervisor_held.c).
+	 */
+	if (code == 0)
 		v->is_unit_in_doubt = v->is_unit_read_write = false;
 	/* Once: also if it may be mounted yet. */
 	if (fm_guard_is_writer(v->volume, v->sup->node) && (code == 0 || code == -ETIMEDOUT))
 		v->is_mount_forced = false;
 	if (code < 0) {
 		mount_failed(v, text);
-		if (code != -ETIMEDOUT)	/* it may be mounted yet */
-			begin_restore(v);
+		v->is_restore_due = code != -ETIMEDOUT;
 		return;
 	}
 	if (unfit)

@@ -527,4 +527,5 @@ void fm_supervised_unused_done(struct fm_supervised *v, int code, const char *te
 	v->is_unit_in_doubt = v->is_unit_read_write = false;
 	if (h)
 		forget(v, h);
+	fm_supervised_restore(v);
 }

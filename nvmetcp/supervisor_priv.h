@@ -178,6 +178,8 @@ struct fm_supervised {
 	bool is_gone;			/* FM_CALL_UNMOUNT: of a device that is no more */
 	/* FM_CALL_UNMOUNT, FM_CALL_RESTORE: the device is to be writable afterwards */
 	bool is_read_write_asked;
+	/* a mount has failed: the device is left as it was, once it and its unit rest */
+	bool is_restore_due;
 	/* the same: the target is to keep it for this host no more */
 	bool is_release_asked;
 	bool is_release_tried;		/* since it was mounted, or something else was wished */
@@ -446,6 +448,8 @@ void fm_supervised_mount(struct fm_supervised *v, const struct fm_inv_namespace 
 void fm_supervised_unmount(struct fm_supervised *v, const struct fm_mount *mount);
 void fm_supervised_release(struct fm_supervised *v, const struct fm_inv_namespace *ns);
 void fm_supervised_keep(struct fm_supervised *v, const struct fm_inv_namespace *ns);
+/* Nothing has its device: what a mount that failed has changed of that is undone, if it is due. */
+void fm_supervised_restore(struct fm_supervised *v);
 
 /* Starts a call about this device, 0: about none; request is taken over, NULL is no memory for it.
  * An error is kept for people. */

@@ -5496,6 +5496,25 @@ static void test_unit_goes_on(void)
 	is_mounted_as(true, 0);
 	end();
 
+	/* Nor is it over when the helper says that its own mount failed: a unit that was let go on
+	 * may be waiting yet. The device stays read-only until that is over. */
+	begin(1);
+	sim.volume[0].mode = FM_VOLUME_READ_ONLY;
+	sim.mood.fails_mount = true;
+	sim.is_unit_changing = true;
+	start_supervisor();
+	run_until("mount");
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(60 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "ro");
+	CU_ASSERT_EQUAL(sim.read_only_dev[0], sim.dev[0]);
+	sim.is_unit_changing = false;
+	run_for(15 * S);
+	CU_ASSERT_STRING_EQUAL(told(0), "");
+	CU_ASSERT_EQUAL(sim.read_only_dev[0], 0);
+	CU_ASSERT_EQUAL(sim.mounts, 0);
+	end();
+
 	/* A mount that has ended is not asked about. */
 	begin(1);
 	sim.is_unit_changing = true;
