@@ -1178,16 +1178,38 @@ void fm_supervised_force_mount(struct fm_supervised *v, bool is_forced)
 	fm_supervised_note_speakers(v);
 }
 
+/*
+ * What is called so and is no longer configured like that is taken down without a wish. One to have
+ * it down has it tried again now, by force if that is said. Whether there is any.
+ */
+static bool hurry_former(struct fm_supervisor *sup, const char *volume, bool is_forced)
+{
+	bool is_any = false;
+
+	fm_list_each(at, next, &sup->volumes) {
+		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
+
+		if (!v->is_retired || strcmp(v->volume->name, volume) != 0)
+			continue;
+		v->is_forced = v->is_forced || is_forced;
+		fm_supervised_refresh(v);
+		is_any = true;
+	}
+	return is_any;
+}
+
 int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want,
 		       bool is_forced, struct fm_err *err)
 {
 	struct fm_supervised *v = fm_supervisor_find(sup, volume);
+	bool is_former = want == FM_WANT_DOWN && hurry_former(sup, volume, is_forced);
 
 	if (!v || v->is_retired)
-		return fm_err_set(err, -ENOENT,
-				  "no volume \"%s\" is configured; fmove nvme status lists those "
-				  "that are",
-				  volume);
+		return is_former ? 0
+				 : fm_err_set(err, -ENOENT,
+					      "no volume \"%s\" is configured; fmove nvme status "
+					      "lists those that are",
+					      volume);
 	if (v->want != want)
 		fm_log_info("volume %s: to be %s", volume,
 			    want == FM_WANT_UP	   ? "up"
@@ -1198,7 +1220,9 @@ int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_pl
 	fm_supervised_force_mount(v, is_forced && want == FM_WANT_UP);
 	fm_supervised_refresh(v);
 	/* At the end of the machine units are stopped, and nobody means it for the next boot. */
-	return sup->is_closed ? 0 : fm_supervisor_save_wish(sup, v, err);
+	if (sup->is_closed || fm_supervisor_save_wish(sup, v, err) == 0)
+		return 0;
+	return err->code == -ENOENT ? -EIO : err->code;
 }
 
 int fm_supervisor_progress(const struct fm_supervisor *sup, const char *volume,
@@ -1223,7 +1247,7 @@ bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume,
 {
 	const struct fm_supervised *v = fm_supervisor_find(sup, volume);
 
-	return v && !v->is_retired && fm_supervised_want(v) == want;
+	return v && fm_supervised_want(v) == want;
 }
 
 bool fm_supervisor_is_nothing_forced(const struct fm_supervisor *sup, const char *volume)

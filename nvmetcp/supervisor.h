@@ -122,9 +122,11 @@ void fm_supervisor_connected(struct fm_supervisor *sup, const char *controller);
 
 /*
  * Sets what a volume is wanted to be; this survives a restart. is_forced with FM_WANT_DOWN: it is
- * unmounted even if it is in use. is_forced with FM_WANT_UP: silent nodes and what they said before
- * do not count for the next mount; this is not written down. -ENOENT: there is no such volume. If
- * the wish cannot be written down that is an error, but the wish is in force.
+ * unmounted even if it is in use; so is what is taken down since it is no longer configured like
+ * that. is_forced with FM_WANT_UP: silent nodes and what they said before do not count for the next
+ * mount; this is not written down. -ENOENT: there is no such volume, or it is no longer configured
+ * and is to be anything but down. If the wish cannot be written down that is an error, but the wish
+ * is in force.
  */
 int fm_supervisor_wish(struct fm_supervisor *sup, const char *volume, enum fm_plan_want want,
 		       bool is_forced, struct fm_err *err);
@@ -184,7 +186,7 @@ bool fm_supervisor_is_sealed(const struct fm_supervisor *sup, const char *volume
  * until the loop goes on. */
 const char *fm_supervisor_unsealed_why(const struct fm_supervisor *sup, const char *volume);
 
-/* Whether that is the wish in force. */
+/* Whether that is the wish in force; of what is no longer configured, down is. */
 bool fm_supervisor_wants(const struct fm_supervisor *sup, const char *volume,
 			 enum fm_plan_want want);
 

@@ -233,6 +233,17 @@ static void reply_unsealed(struct request *r)
 					 : "somebody has sealed it meanwhile");
 }
 
+/* It is no longer configured, and there is nothing of it any more. */
+static void reply_gone(struct request *r)
+{
+	if (r->want == FM_WANT_DOWN)
+		reply_done(r->client, r->id,
+			   fm_json_pack("{s:{s:s, s:s}}", "volume", "name", r->volume, "state",
+					"down"));
+	else
+		reply_error(r->client, &r->id, -ENOENT, "it is no longer configured");
+}
+
 /* Whether it has ended. */
 static bool check_waiting(struct request *r)
 {
@@ -244,7 +255,7 @@ static bool check_waiting(struct request *r)
 		return check_waiting_all(r);
 	ret = fm_supervisor_progress(r->api->sup, r->volume, &progress, &why);
 	if (ret < 0)
-		reply_error(r->client, &r->id, -ENOENT, "it is no longer configured");
+		reply_gone(r);
 	else if (!fm_supervisor_wants(r->api->sup, r->volume, r->want))
 		reply_error(r->client, &r->id, -ECANCELED,
 			    "somebody has wished something else meanwhile");
@@ -536,7 +547,12 @@ static int do_wish(const struct order *o, const struct wish_op *op, struct fm_er
 		return err->code;
 	r->is_forced = w.is_forced && op->want == FM_WANT_UP;
 	r->is_for_unit = w.is_for_unit && op->want == FM_WANT_UP;
-	if (fm_supervisor_wish(api->sup, w.volume, op->want, w.is_forced, &why) < 0)
+	ret = fm_supervisor_wish(api->sup, w.volume, op->want, w.is_forced, &why);
+	if (ret == -ENOENT) {
+		free_request(r);
+		return fm_err_set(err, ret, "%s", why.text);
+	}
+	if (ret < 0)	/* it is in force, and not written down */
 		fm_log_error("volume %s: %s", w.volume, why.text);
 	answer_later(r, w.timeout_ms);
 	return 0;

@@ -41,6 +41,9 @@ static const struct fm_host host = { "nqn.host", "11111111-2222-3333-4444-555555
 static bool is_mounted, is_shared;
 /* the unmount that a seal has begun; is_shared: it can begin */
 static struct fm_helper *unmounting;
+/* it is asked whether a device is free; is_freed: it can be */
+static struct fm_helper *asking;
+static bool is_freed;
 
 static int one_namespace(struct fm_inventory *inv)
 {
@@ -101,6 +104,10 @@ static int no_start(void *ctx, struct fm_helper *helper, const char *key, struct
 	if (is_shared &&
 	    strcmp(fm_json_as_text(fm_json_get(request, "call")), "unmount") == 0) {
 		unmounting = helper;
+		return 0;
+	}
+	if (is_freed && strcmp(fm_json_as_text(fm_json_get(request, "call")), "unused") == 0) {
+		asking = helper;
 		return 0;
 	}
 	return fm_err_set(e, -EAGAIN, "no process can be started");
@@ -455,6 +462,47 @@ static void test_nothing_forced(void)
 	is_mounted = false;
 }
 
+/* What is no longer configured can be taken down, and nothing else. */
+static void test_former(void)
+{
+	static const struct fm_supervisor_config nothing = {
+		.node = "n1", .host_nqn = "nqn.host", .host_id = "id"};
+	struct fm_json *answer = fm_json_object();
+	struct fm_helper *helper;
+	int fd;
+
+	if (geteuid() == 0) {
+		is_mounted = is_freed = true;
+		begin();
+		fd = dial();
+		tell(fd, "{\"id\": 1, \"op\": \"up\", \"volume\": \"data\"}");
+		CU_ASSERT_TRUE(hear(fd) && has("\"state\":\"mounted\""));
+		CU_ASSERT_EQUAL(fm_supervisor_set(sup, &nothing, &err), 0);
+		tell(fd, "{\"id\": 2, \"op\": \"up\", \"volume\": \"data\"}");
+		CU_ASSERT_TRUE(hear(fd) && has("\"id\":2") && has("ENOENT"));
+		tell(fd, "{\"id\": 3, \"op\": \"down\", \"volume\": \"data\", \"force\": true, "
+			 "\"timeout_ms\": 1}");
+		CU_ASSERT_TRUE(hear(fd) && has("\"id\":3") && has("ETIMEDOUT"));
+		tell(fd, "{\"id\": 4, \"op\": \"down\", \"volume\": \"data\"}");
+		drain();
+		is_mounted = false;
+		for (unsigned i = 0; i < WAIT_MS && fm_supervisor_count(sup).volumes > 0; i++) {
+			fm_supervisor_wake(sup);
+			fm_loop_step(loop, FM_NS_PER_MS);
+			helper = asking;
+			asking = NULL;
+			if (helper)
+				helper->done(helper, 0, "", answer);
+		}
+		CU_ASSERT_TRUE(hear(fd) && has("\"id\":4") && has("\"done\"") &&
+			       has("\"name\":\"data\"") && has("\"state\":\"down\""));
+		close(fd);
+		end();
+		is_mounted = is_freed = false;
+	}
+	fm_json_free(answer);
+}
+
 /* Who waits for a seal hears why there is none. */
 static void test_unwritten(void)
 {
@@ -652,6 +700,7 @@ int main(void)
 		{"who asks whether it may be mounted has it looked at anew", test_ask},
 		{"who forces what is mounted is told that nothing is forced", test_nothing_forced},
 	{"a seal of what could not be written says why it is none", test_unwritten},
+		{"what is no longer configured can be taken down", test_former},
 		{"all volumes down, and up again", test_all},
 		{"another user may look and nothing else", test_another_user},
 		{"however many others ask, root gets in", test_room_for_root},

@@ -4655,6 +4655,45 @@ static void test_removed_while_held(void)
 	end();
 }
 
+/*
+ * The target is gone for good, and so is the volume from the configuration, or it is another one
+ * now: its unmount hangs. Force that a person says is for what hangs.
+ */
+static void test_removed_and_forced(void)
+{
+	for (unsigned is_back = 0; is_back < 2; is_back++) {
+		struct fm_err err = { 0 };
+
+		begin(1);
+		sim.volume[0].ctrl_loss_s = FM_VOLUME_NEVER;
+		start_supervisor();
+		run_for(10 * S);
+		set_target(0, false);
+		sim.mood.hangs_unmount = true;
+		sim.volume_count = is_back;
+		sim.volume[0].uuid = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
+		set_config();
+		run_for(300 * S);
+		CU_ASSERT_TRUE(sim.mounted[0].is_there);
+		if (!is_back) {
+			CU_ASSERT_STRING_EQUAL(told(0), "rw");
+			CU_ASSERT_EQUAL(
+				fm_supervisor_wish(sim.sup, names[0], FM_WANT_UP, false, &err),
+				-ENOENT);
+		}
+		wish(0, FM_WANT_DOWN, false);
+		run_for(300 * S);
+		CU_ASSERT_TRUE(sim.mounted[0].is_there);
+		wish(0, FM_WANT_DOWN, true);
+		CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, names[0], FM_WANT_DOWN));
+		run_for(300 * S);
+		CU_ASSERT_FALSE(sim.mounted[0].is_there);
+		CU_ASSERT_EQUAL(sim.unmounts_lazy, 1);
+		CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, is_back);
+		end();
+	}
+}
+
 /* It comes back while the former one is taken down; or it is configured as it was, and stays as it
  * is. */
 static void test_removed_and_back(void)
@@ -6588,6 +6627,7 @@ static const struct fm_test tests[] = {
 	{"a volume that is configured no more is told until its device is free, over restarts",
 	 test_removed_while_held},
 	{"and may come back meanwhile", test_removed_and_back},
+	{"and is unmounted by force if a person says so", test_removed_and_forced},
 	{"which namespace it is may be said while it is mounted", test_named_by_now},
 	{"a volume that is called something else stays as it is", test_called_anew},
 	{"without a file what is mounted is told by its wwid", test_removed_unknown},
