@@ -46,7 +46,7 @@ struct fm_packet_conn {
 	struct fm_timer unread;		/* fires when the client has read nothing for too long */
 	struct fm_timer again;		/* when a holder could not be had */
 	struct receiving *receiving;	/* the holder of its user reads a message */
-	/* what closing may need: to end takes no memory; NULL: there are no holders */
+	/* what closing may need: to end takes no memory; NULL: we close ourselves */
 	struct fm_packet_shut *shut;
 	struct fm_task breaking;	/* says closed(); posted once */
 	const char *reason;
@@ -298,7 +298,7 @@ static void socket_close(struct fm_packet_shared *shared, int fd, uid_t uid,
 	enum head head = HEAD_END;
 	char byte;
 
-	if (shared->holders) {
+	if (fm_packet_is_apart(shared)) {
 		set_passcred(fd);
 		(void)shutdown(fd, SHUT_RDWR);	/* nothing more comes */
 		while ((head = look(fd)) == HEAD_PLAIN)
@@ -426,7 +426,7 @@ static bool pass_has_room(struct fm_packet_shared *s)
 /* 1: a message; 0: none now, or the holder has it; -1: the end. */
 static int conn_receive(struct fm_packet_conn *c, struct fm_packet *msg)
 {
-	enum head head = c->shared->holders ? look(c->watch.fd) : HEAD_PLAIN;
+	enum head head = fm_packet_is_apart(c->shared) ? look(c->watch.fd) : HEAD_PLAIN;
 	int ret;
 
 	switch (head) {
@@ -435,7 +435,10 @@ static int conn_receive(struct fm_packet_conn *c, struct fm_packet *msg)
 	case HEAD_END:
 		return -1;
 	case HEAD_FDS:
-		conn_hand_over(c);
+		if (c->shared->limits->is_plain)
+			conn_break(c, "sent a descriptor");
+		else
+			conn_hand_over(c);
 		return 0;
 	case HEAD_PLAIN:
 		break;
@@ -508,7 +511,7 @@ int fm_packet_conn_new(struct fm_packet_shared *shared, int fd, uid_t uid,
 	c->again.fire = conn_again;
 	c->breaking.run = conn_break_run;
 	fm_list_init(&c->unsent);
-	if (shared->holders) {
+	if (fm_packet_is_apart(shared)) {
 		set_passcred(fd);
 		assert(shared->spare);	/* fm_packet_may_take() */
 		c->shut = shared->spare;

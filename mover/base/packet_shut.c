@@ -7,11 +7,18 @@
  * user are waiting: a closer is made, a process that begins with copies of them; they are closed
  * here, and end with it. The end: closers get all that waits. One in which something hangs is left
  * behind; it has nothing of ours.
+ *
+ * Without holders the first that waits gets a closer, which is forked, and so do more when that has
+ * ended. As long as one hangs, others wait until they are many, too.
  */
 #include "mover/base/packet_shut.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "mover/base/apart.h"
@@ -35,7 +42,8 @@ struct fm_packet_shut {
 
 struct closer {
 	struct fm_list at;
-	struct fm_apart *apart;
+	struct fm_apart *apart;		/* or NULL, and it is forked: */
+	pid_t pid;
 	uid_t uid;
 	unsigned count;
 	int fds[];
@@ -63,7 +71,7 @@ static void shut_done(struct fm_work *work)
 /* Whether the holder has it, and closes it. */
 static bool shut_there(struct fm_packet_shared *shared, struct fm_packet_shut *s)
 {
-	s->holder = fm_holder_get(shared->holders, s->uid);
+	s->holder = shared->holders ? fm_holder_get(shared->holders, s->uid) : NULL;
 	if (!s->holder)
 		return false;
 	if (fm_holder_pass(s->holder, s->fd, &s->passed) < 0) {
@@ -88,14 +96,70 @@ static void closer_run(void *arg)
 		(void)close(c->fds[i]);
 }
 
-static void free_closers(struct fm_packet_shared *shared)
+static int compare(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/*
+ * In the child: what it is for is the last that it has, and is closed by its end. That waits for
+ * the end of the pipe, `wait`: we have none of it then.
+ */
+static void forked_run(struct closer *c, int wait)
+{
+	unsigned from = 0;
+	char byte;
+
+	(void)prctl(PR_SET_NAME, "fm-closer");	/* only for people who look at the process */
+	qsort(c->fds, c->count, sizeof(*c->fds), compare);
+	for (unsigned i = 0; i < c->count; from = (unsigned)c->fds[i++] + 1)
+		if ((unsigned)c->fds[i] > from)
+			(void)close_range(from, (unsigned)c->fds[i] - 1, 0);
+	(void)close_range(from, ~0u, 0);
+	while (read(wait, &byte, 1) < 0 && errno == EINTR)
+		;
+	_exit(EXIT_SUCCESS);
+}
+
+/* *go is for us to close once we have closed what it has. */
+static int forked_new(struct closer *c, int *go)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	c->fds[c->count] = ends[0];	/* there is room */
+	c->pid = FM_FAULT("packet.fork") ? -1 : fork();
+	if (c->pid == 0) {
+		c->count++;
+		forked_run(c, ends[0]);
+	}
+	(void)close(ends[0]);
+	*go = ends[1];
+	if (c->pid > 0)
+		return 0;
+	(void)close(ends[1]);
+	return -EAGAIN;
+}
+
+/* Frees what was had for it, if it is. What is forked needs nothing of ours, at the end. */
+static bool is_over(struct closer *c, bool is_end)
+{
+	if (!c->apart)
+		return waitpid(c->pid, NULL, WNOHANG) != 0 || is_end;
+	if (!fm_apart_is_over(c->apart))
+		return false;
+	fm_apart_free(c->apart);
+	return true;
+}
+
+static void free_closers(struct fm_packet_shared *shared, bool is_end)
 {
 	fm_list_each(at, next, &shared->closers) {
 		struct closer *c = fm_container_of(at, struct closer, at);
 
-		if (!fm_apart_is_over(c->apart))
+		if (!is_over(c, is_end))
 			continue;
-		fm_apart_free(c->apart);
 		fm_list_del(at);
 		free(c);
 	}
@@ -106,11 +170,12 @@ static void await_closers(struct fm_packet_shared *shared)
 	uint64_t end_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + END_NS;
 
 	fm_list_each(at, next, &shared->closers) {
+		struct fm_apart *apart = fm_container_of(at, struct closer, at)->apart;
 		uint64_t now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
 
 		/* looked at behind */
-		(void)fm_apart_wait(fm_container_of(at, struct closer, at)->apart,
-				    now_ns < end_ns ? end_ns - now_ns : 0);
+		if (apart)
+			(void)fm_apart_wait(apart, now_ns < end_ns ? end_ns - now_ns : 0);
 	}
 }
 
@@ -140,7 +205,7 @@ static void drop_waiting(struct fm_packet_shared *shared, uid_t uid)
 
 		if (s->uid != uid)
 			continue;
-		if (fm_apart_has_descriptors())
+		if (!shared->holders || fm_apart_has_descriptors())
 			(void)close(s->fd);	/* not the last */
 		fm_list_del(at);
 		free(s);
@@ -150,10 +215,10 @@ static void drop_waiting(struct fm_packet_shared *shared, uid_t uid)
 /* All sockets of that user that wait here. False: not now. */
 static bool closer_new(struct fm_packet_shared *shared, uid_t uid)
 {
-	unsigned count = waiting_of(shared, uid);
-	struct closer *c =
-		FM_FAULT("packet.closer") ? NULL : calloc(1, sizeof(*c) + count * sizeof(*c->fds));
+	size_t room = (waiting_of(shared, uid) + 1) * sizeof(((struct closer *)0)->fds[0]);
+	struct closer *c = FM_FAULT("packet.closer") ? NULL : calloc(1, sizeof(*c) + room);
 	struct fm_err err;
+	int ret, go = -1;
 
 	if (!c)
 		return false;
@@ -164,12 +229,16 @@ static bool closer_new(struct fm_packet_shared *shared, uid_t uid)
 		if (s->uid == uid)
 			c->fds[c->count++] = s->fd;
 	}
-	if (fm_apart_new(closer_run, c, c->fds, c->count, &c->apart, &err) < 0) {
+	ret = shared->holders ? fm_apart_new(closer_run, c, c->fds, c->count, &c->apart, &err)
+			      : forked_new(c, &go);
+	if (ret < 0) {
 		free(c);
 		return false;
 	}
 	fm_list_append(&shared->closers, &c->at);
 	drop_waiting(shared, uid);
+	if (go >= 0)
+		(void)close(go);
 	return true;
 }
 
@@ -178,6 +247,8 @@ static bool is_too_many(const struct fm_packet_shared *shared, uid_t uid)
 {
 	unsigned closers = closers_of(shared, uid);
 
+	if (!shared->holders && closers == 0)
+		return waiting_of(shared, uid) > 0;
 	if (closers > FM_PACKET_SHUT_DOUBLED_MAX)
 		closers = FM_PACKET_SHUT_DOUBLED_MAX;
 	return waiting_of(shared, uid) >= FM_PACKET_SHUT_WAITING_MAX << closers;
@@ -210,11 +281,16 @@ static void tick(struct fm_timer *timer)
 		if (!shut_there(shared, fm_container_of(at, struct fm_packet_shut, at)))
 			fm_list_append(next, at);	/* before the next: where it was */
 	}
-	free_closers(shared);
+	free_closers(shared, false);
 	while (close_some(shared, false))
 		;
 	if (!fm_list_is_empty(&shared->shut) || !fm_list_is_empty(&shared->closers))
 		fm_timer_set(shared->loop, timer, fm_loop_now(shared->loop) + TICK_NS);
+}
+
+bool fm_packet_is_apart(const struct fm_packet_shared *shared)
+{
+	return shared->holders || shared->limits->is_plain;
 }
 
 void fm_packet_shut_init(struct fm_packet_shared *shared)
@@ -226,9 +302,11 @@ void fm_packet_shut_init(struct fm_packet_shared *shared)
 
 bool fm_packet_may_take(struct fm_packet_shared *shared)
 {
-	if (shared->holders && !shared->spare)
+	bool is_apart = fm_packet_is_apart(shared);
+
+	if (is_apart && !shared->spare)
 		shared->spare = FM_FAULT("packet.spare") ? NULL : calloc(1, sizeof(*shared->spare));
-	return !shared->holders || shared->spare;
+	return !is_apart || shared->spare;
 }
 
 void fm_packet_shut(struct fm_packet_shared *shared, int fd, uid_t uid,
@@ -257,7 +335,7 @@ void fm_packet_shared_end(struct fm_packet_shared *shared)
 	while (close_some(shared, true))
 		;
 	await_closers(shared);
-	free_closers(shared);
+	free_closers(shared, true);
 	/* Without a process for them they end with ours. */
 	while ((at = fm_list_pop(&shared->shut)))
 		free(fm_container_of(at, struct fm_packet_shut, at));

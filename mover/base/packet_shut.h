@@ -9,6 +9,9 @@
  * close them. The more of one user's hang, the more sockets the next one gets: there are few,
  * whatever a user does.
  *
+ * A program that takes no descriptors (is_plain), and forks, so that it must have no threads, has
+ * no holders either: there every such socket is for a process, which is forked.
+ *
  * Loop thread.
  */
 #ifndef FM_BASE_PACKET_SHUT_H
@@ -36,6 +39,9 @@ struct fm_packet_limits {
 	size_t queue_max;		/* waiting for one client */
 	struct fm_share_limits queue_total;	/* and for all of them: bytes */
 	uint64_t unread_ms;		/* a client that reads nothing for this long is closed */
+	/* A connection on which a descriptor comes is closed. Without holders, and in a program
+	 * that has no other thread. */
+	bool is_plain;
 };
 
 /* What all connections of one server share. fm_packet_shared_init(), then rx. */
@@ -57,6 +63,9 @@ struct fm_packet_shared {
 	struct fm_timer shut_timer;
 };
 
+/* Whether somebody else closes descriptors that clients sent. */
+bool fm_packet_is_apart(const struct fm_packet_shared *shared);
+
 void fm_packet_shut_init(struct fm_packet_shared *shared);
 
 /* fd is taken over. *room is what fm_packet_may_take() found, and used up: NULL. */
@@ -64,7 +73,7 @@ void fm_packet_shut(struct fm_packet_shared *shared, int fd, uid_t uid,
 		    struct fm_packet_shut **room);
 
 /*
- * Whether one more socket may be taken. To close one may need memory where there are holders: it is
+ * Whether one more socket may be taken. To close one may need memory where others do it: it is
  * had before the socket is. Before each that is handed to fm_packet_conn_new() or, without having
  * been, to fm_packet_close(). False: there is no memory; later again.
  */

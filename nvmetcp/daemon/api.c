@@ -17,7 +17,6 @@
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
-#include "mover/base/holder.h"
 #include "mover/base/json.h"
 #include "mover/base/list.h"
 #include "mover/base/log.h"
@@ -35,7 +34,6 @@
 #include "nvmetcp/supervisor.h"
 
 #define DISCOVER_NS (30 * FM_NS_PER_S)
-#define HOLDERS_NS (5 * FM_NS_PER_S)
 #define UP_MS 60000
 #define DOWN_MS 20000
 #define TIMEOUT_MS_MAX 86400000
@@ -46,6 +44,7 @@ static const struct fm_packet_limits limits = {
 	.queue_max = 2u << 20,
 	.queue_total = {"bytes of unread answers", 16u << 20, 2u << 20, 0, 1},
 	.unread_ms = 10000,
+	.is_plain = true,
 };
 /* Some are kept for root: nobody else shall keep it from taking a volume down. */
 static const struct fm_share_limits conn_limits = {"connections to fmove-nvmed", FM_NVMED_CONNS_MAX,
@@ -768,7 +767,6 @@ static void client_message(void *ctx, const struct fm_packet *msg)
 	struct fm_json *request;
 	struct order o = { .client = c };
 
-	fm_holder_close(msg->holder, msg->fds, msg->fd_count);	/* none is wanted */
 	if (msg->why[0]) {
 		reply_error(c, NULL, -EMSGSIZE, msg->why);
 		return;
@@ -885,7 +883,6 @@ int fm_nvmed_api_new(const struct fm_nvmed_api_opts *opts, struct fm_nvmed_api *
 						    .daemon = "fmove-nvmed",
 						    .may_take = client_may_come,
 						    .accepted = client_accepted};
-	struct fm_holders_opts holding = { .loop = opts->loop };
 	struct fm_nvmed_api *api = FM_FAULT("nvmed.alloc") ? NULL : calloc(1, sizeof(*api));
 	int ret = -ENOMEM;
 
@@ -903,16 +900,13 @@ int fm_nvmed_api_new(const struct fm_nvmed_api_opts *opts, struct fm_nvmed_api *
 		goto free_api;
 	}
 	listening.ctx = api;
-	ret = fm_holders_new(&holding, &api->shared.holders, err);
-	if (ret == 0)
-		ret = fm_packet_listener_open(&api->listener, opts->loop, &listening, err);
+	ret = fm_packet_listener_open(&api->listener, opts->loop, &listening, err);
 	if (ret < 0)
 		goto free_api;
 	*out = api;
 	return 0;
 
 free_api:
-	fm_holders_free(api->shared.holders);
 	free(api->shared.rx);
 	free(api);
 	return ret;
@@ -939,14 +933,6 @@ void fm_nvmed_api_free(struct fm_nvmed_api *api)
 	if (!api)
 		return;
 	assert(api->is_stopped && api->discoveries == 0);
-	if (!fm_holders_settle(api->shared.holders, HOLDERS_NS) ||
-	    !fm_holders_stop(api->shared.holders, HOLDERS_NS)) {
-		fm_log_warn("a file of a local client does not answer: ending without closing it");
-		_exit(EXIT_SUCCESS);	/* no exit handlers: threads are still running */
-	}
-	while (fm_loop_step(api->loop, 0))
-		;	/* what they posted last */
-	fm_holders_free(api->shared.holders);
 	free(api->shared.rx);
 	free(api);
 }

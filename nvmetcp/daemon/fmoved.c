@@ -34,6 +34,7 @@ static const struct fm_packet_limits limits = {
 	.queue_max = 1024,
 	.queue_total = {.what = "bytes", .total = 1024},
 	.unread_ms = 4000,
+	.is_plain = true,
 };
 
 struct fm_fmoved {
@@ -110,8 +111,6 @@ static void conn_message(void *ctx, const struct fm_packet *msg)
 	struct fm_fmoved *f = ctx;
 	struct fm_json *message = NULL;
 
-	for (unsigned i = 0; i < msg->fd_count; i++)
-		(void)close(msg->fds[i]);	/* none is wanted */
 	if (!f->is_asking || f->over_task.is_posted)
 		return;
 	(void)fm_json_parse(msg->text, msg->len, &message, NULL);
@@ -121,25 +120,38 @@ static void conn_message(void *ctx, const struct fm_packet *msg)
 
 static void conn_closed(void *ctx, const char *reason)
 {
-	(void)reason;
-	over(ctx, "fmoved has closed the connection");
+	over(ctx, reason ? "fmoved says what is not understood, or too much"
+			 : "fmoved has closed the connection");
 }
 
 /* ---- asking ---- */
+
+/* Whose descriptors those would be that come with an answer. */
+static uid_t user_behind(int fd)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 ? who.uid : geteuid();
+}
 
 /* A local socket takes a connection at once, or refuses it. */
 static int connect_fmoved(struct fm_fmoved *f, struct fm_err *err)
 {
 	static const struct fm_packet_events events = { conn_message, conn_closed };
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret = 0;
+	int fd, ret = 0;
 
+	if (!fm_packet_may_take(&f->shared))
+		return fm_err_set(err, -ENOMEM, "no memory to ask fmoved");
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	memcpy(addr.sun_path, f->socket_path, sizeof(addr.sun_path));
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		ret = fm_err_sys(err, -errno, "fmoved of this node does not answer: %s",
 				 f->socket_path);
 	if (ret == 0)
-		return fm_packet_conn_new(&f->shared, fd, geteuid(), &events, f, &f->conn, err);
+		return fm_packet_conn_new(&f->shared, fd, user_behind(fd), &events, f, &f->conn,
+					  err);
 	if (fd >= 0)
 		close(fd);
 	return ret;
@@ -230,6 +242,7 @@ void fm_fmoved_free(struct fm_fmoved *f)
 	if (!f)
 		return;
 	assert(f->is_stopped && !f->is_asking);
+	fm_packet_shared_end(&f->shared);
 	free(f->shared.rx);
 	free(f);
 }

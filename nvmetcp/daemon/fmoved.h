@@ -3,7 +3,8 @@
  * fmoved - what the other nodes say of their volumes, asked of fmoved of this node over its local
  * API (fmove-api(7), "volumes"): it has authenticated connections to them, fmove-nvmed has none to
  * anybody. And the file where fmoved finds what this node says. Nothing here waits: an answer
- * comes, or the deadline does. Loop thread.
+ * comes, or the deadline does. Nobody waits for a file that somebody puts
+ * beside an answer either, which ends it (packet_shut.h). Loop thread.
  */
 #ifndef FM_NVMETCP_DAEMON_FMOVED_H
 #define FM_NVMETCP_DAEMON_FMOVED_H

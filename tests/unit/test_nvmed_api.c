@@ -6,6 +6,7 @@
  * links: fm_nvmed
  */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -581,6 +582,42 @@ static void test_all(void)
 	end();
 }
 
+/* A file that somebody sends is nothing to wait for, nor to end of. */
+static void test_descriptor(void)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .head = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	char text[] = "{\"id\": 1, \"op\": \"ping\"}";
+	struct iovec iov = { text, strlen(text) };
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	struct pollfd p = { .fd = -1 };
+	int fd, ends[2];
+
+	begin();
+	fd = dial();
+	CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+	memcpy(CMSG_DATA(&control.head), &ends[1], sizeof(ends[1]));
+	CU_ASSERT_EQUAL(sendmsg(fd, &msg, MSG_NOSIGNAL), (ssize_t)iov.iov_len);
+	(void)close(ends[1]);
+	CU_ASSERT_STRING_EQUAL(hear(fd), "");
+	close(fd);
+	p.fd = ends[0];
+	for (unsigned i = 0; i < WAIT_MS && poll(&p, 1, 0) == 0; i++)
+		fm_loop_step(loop, FM_NS_PER_MS);
+	CU_ASSERT_TRUE(p.revents & POLLHUP);
+	close(ends[0]);
+	fd = dial();
+	tell(fd, text);
+	CU_ASSERT_TRUE(hear(fd) && has("\"done\""));
+	close(fd);
+	end();
+}
+
 /* The kernel says who asks: who may open the socket and is not root may look, and nothing else. */
 static void test_another_user(void)
 {
@@ -702,6 +739,7 @@ int main(void)
 	{"a seal of what could not be written says why it is none", test_unwritten},
 		{"what is no longer configured can be taken down", test_former},
 		{"all volumes down, and up again", test_all},
+		{"who sends a descriptor is closed, and others are answered", test_descriptor},
 		{"another user may look and nothing else", test_another_user},
 		{"however many others ask, root gets in", test_room_for_root},
 		{"limits of messages, requests and connections", test_limits},
