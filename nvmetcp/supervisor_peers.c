@@ -1012,8 +1012,13 @@ int fm_supervised_sealed(struct fm_supervised *v, struct fm_err *err)
 	return 0;
 }
 
+/*
+ * A number that is not written down is told to nobody: after a restart it would be another seal's.
+ * It takes one as soon as that can be written, and is not mounted until then.
+ */
 void fm_supervised_seal_anew(struct fm_supervised *v, const char *why)
 {
+	uint64_t before = v->epoch;
 	struct fm_err err = { 0 };
 
 	fm_log_warn("volume %s: %s: it is sealed anew", v->volume->name, why);
@@ -1021,8 +1026,11 @@ void fm_supervised_seal_anew(struct fm_supervised *v, const char *why)
 	v->is_written = false;
 	v->epoch = next_number(v) < FM_SUPERVISED_EPOCH_MAX ? next_number(v) : v->epoch;
 	fm_supervised_drop_answers(v);
-	if (fm_supervisor_save_seal(v->sup, v, &err) < 0)
+	if (fm_supervisor_save_seal(v->sup, v, &err) < 0) {
+		v->epoch = before;
+		v->has_number = false;
 		fm_log_error("volume %s: %s", v->volume->name, err.text);
+	}
 }
 
 /*

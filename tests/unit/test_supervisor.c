@@ -137,6 +137,7 @@ static struct sim {
 	struct peer_word peer[VOLUMES];	/* what n2 says */
 	char *published;
 	bool is_save_broken;
+	const char *broken_file;	/* this one only; NULL: all */
 	bool is_empty;			/* the target has no namespace for this host */
 	/* the first volume's device has a partition, which somebody has mounted to write */
 	bool has_part, is_part_mounted;
@@ -1071,7 +1072,9 @@ static int world_save(void *ctx, const char *name, const char *text, bool is_dur
 	sim.file[i] = strdup(text);
 	sim.saves++;
 	/* The last step failed, a sync: what is in the file nobody knows. */
-	return sim.is_save_broken ? fm_err_set(err, -EIO, "broken") : 0;
+	return sim.is_save_broken && (!sim.broken_file || strcmp(sim.broken_file, name) == 0)
+		       ? fm_err_set(err, -EIO, "broken")
+		       : 0;
 }
 
 static int world_iopolicy(void *ctx, const char *subsystem, const char *policy, struct fm_err *err)
@@ -6068,6 +6071,29 @@ static void test_sealed_and_written(void)
 	start_supervisor();
 	run_for(20 * S);
 	is_mounted_as(false, 9);
+	end();
+
+	/* Nobody hears of a number that could not be written down. */
+	begin_seal();
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	wish(0, FM_WANT_CONNECTED, false);
+	run_for(20 * S);
+	sim.read_only_dev[0] = 0;
+	sim.is_save_broken = true;
+	sim.broken_file = FM_SUPERVISOR_SEALED;
+	write_by_hand();
+	CU_ASSERT_EQUAL(number(0, "is_sealed"), false);
+	CU_ASSERT_EQUAL(published_epoch(0), 1);
+	wish(0, FM_WANT_UP, false);
+	run_for(60 * S);
+	CU_ASSERT_EQUAL(published_epoch(0), 1);
+	CU_ASSERT_EQUAL(number(0, "is_mounted"), false);
+	sim.is_save_broken = false;
+	run_for(120 * S);
+	CU_ASSERT_EQUAL(number(0, "is_mounted"), true);
+	CU_ASSERT_EQUAL(number(0, "is_sealed"), true);
+	CU_ASSERT_TRUE(published_epoch(0) > 2);
 	end();
 }
 
