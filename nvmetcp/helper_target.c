@@ -147,7 +147,7 @@ static int put_missed(int device, const char *host_id, struct fm_json *answer, s
 	int ret = fm_reservation_key(host_id, &key, err);
 
 	if (ret == 0)
-		ret = fm_reservation_is_missed(device, key, err);
+		ret = fm_reservation_is_missed(device, key, host_id, err);
 	return ret > 0 ? fm_helper_put(answer, "missed", fm_json_of_bool(true), err) : ret;
 }
 

@@ -9,6 +9,7 @@
 #include <linux/pr.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/ioctl.h>
 
 #include "mover/base/err.h"
@@ -111,45 +112,82 @@ static int leave(int fd, uint64_t key)
 
 /* ---- who has it ---- */
 
+/* Of the extended data structure. */
+enum { HEADER = 64, ENTRY = 64, COUNT = 5, STATUS = 2, HAS_IT = 0x01, KEY = 8, HOST_ID = 16 };
+
+static size_t count_of(const uint8_t *report, size_t len)
+{
+	return len >= HEADER ? report[COUNT] | (size_t)report[COUNT + 1] << 8 : 0;
+}
+
+/* NULL: it is not there, or cut. */
+static const uint8_t *entry_of(const uint8_t *report, size_t len, size_t i)
+{
+	return i < count_of(report, len) && HEADER + (i + 1) * ENTRY <= len
+		       ? report + HEADER + i * ENTRY
+		       : NULL;
+}
+
+static void write_host(const uint8_t *entry, char out[static FM_RESERVATION_HOLDER_MAX])
+{
+	for (unsigned b = 0; b < 16; b++)
+		out += sprintf(out, "%s%02x", b == 4 || b == 6 || b == 8 || b == 10 ? "-" : "",
+			       entry[HOST_ID + b]);
+}
+
 bool fm_reservation_holder(const uint8_t *report, size_t len,
 			   char out[static FM_RESERVATION_HOLDER_MAX])
 {
-	enum { HEADER = 64, ENTRY = 64, COUNT = 5, STATUS = 2, HAS_IT = 0x01, HOST_ID = 16 };
-	size_t count = len >= HEADER ? report[COUNT] | (size_t)report[COUNT + 1] << 8 : 0;
-	char *to = out;
+	const uint8_t *entry;
 
 	out[0] = '\0';
-	for (size_t i = 0; i < count && HEADER + (i + 1) * ENTRY <= len; i++) {
-		const uint8_t *entry = report + HEADER + i * ENTRY;
-
-		if (!(entry[STATUS] & HAS_IT))
-			continue;
-		for (unsigned b = 0; b < 16; b++)
-			to += sprintf(to, "%s%02x",
-				      b == 4 || b == 6 || b == 8 || b == 10 ? "-" : "",
-				      entry[HOST_ID + b]);
-		return true;
-	}
+	for (size_t i = 0; (entry = entry_of(report, len, i)); i++)
+		if (entry[STATUS] & HAS_IT) {
+			write_host(entry, out);
+			return true;
+		}
 	return false;
+}
+
+/* By its key, and by its id where the target says one. */
+static bool is_host(const uint8_t *entry, uint64_t key, const char *host_id)
+{
+	static const uint8_t none[16];
+	char id[FM_RESERVATION_HOLDER_MAX];
+	uint64_t its;
+
+	memcpy(&its, entry + KEY, sizeof(its));
+	write_host(entry, id);
+	return le64toh(its) == key &&
+	       (memcmp(entry + HOST_ID, none, sizeof(none)) == 0 || strcasecmp(id, host_id) == 0);
+}
+
+/* A host that is known is so with each of its controllers. */
+static bool is_alone(const uint8_t *report, size_t len, uint64_t key, const char *host_id)
+{
+	const uint8_t *entry;
+	size_t i;
+
+	for (i = 0; (entry = entry_of(report, len, i)); i++)
+		if (!is_host(entry, key, host_id))
+			return false;
+	return i > 0 && i == count_of(report, len);
 }
 
 /*
  * The target counts each time that a host makes itself known or unknown, and begins at 0 when it
  * has forgotten them. That this host made itself known, and got no further, is no other host.
  */
-bool fm_reservation_tells_missed(const uint8_t *report, size_t len, uint64_t key)
+bool fm_reservation_tells_missed(const uint8_t *report, size_t len, uint64_t key,
+				 const char *host_id)
 {
-	enum { HEADER = 64, COUNT = 5, KEY = HEADER + 8 };
 	char holder[FM_RESERVATION_HOLDER_MAX];
 	uint32_t generation;
-	uint64_t first = 0;
 
-	if (len < KEY + sizeof(first) || fm_reservation_holder(report, len, holder))
+	if (len < HEADER || fm_reservation_holder(report, len, holder))
 		return false;
 	memcpy(&generation, report, sizeof(generation));
-	if (report[COUNT] == 1 && report[COUNT + 1] == 0)
-		memcpy(&first, report + KEY, sizeof(first));
-	return le32toh(generation) > (first && le64toh(first) == key ? 1 : 0);
+	return le32toh(generation) > is_alone(report, len, key, host_id);
 }
 
 /* status: as of fm_nvme_command(). */
@@ -184,13 +222,13 @@ static int refuse(int fd, struct fm_err *err)
 
 /* A target that refuses the command does not tell. One that was not reached is to be asked again:
  * what it counts says nothing any more once this host has the reservation. */
-int fm_reservation_is_missed(int fd, uint64_t key, struct fm_err *err)
+int fm_reservation_is_missed(int fd, uint64_t key, const char *host_id, struct fm_err *err)
 {
 	uint8_t report[REPORT_BYTES];
 	int status, ret = read_report(fd, report, &status, err);
 
 	if (ret == 0)
-		return fm_reservation_tells_missed(report, sizeof(report), key);
+		return fm_reservation_tells_missed(report, sizeof(report), key, host_id);
 	switch (fm_reservation_status(status ? status : ret)) {
 	case FM_RESERVATION_NOT_OFFERED:
 		return 0;

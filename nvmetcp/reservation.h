@@ -30,9 +30,10 @@ int fm_reservation_take(int fd, uint64_t key, struct fm_err *err);
 /*
  * Whether another host may have had it, and left, since this one had it: the target has forgotten
  * this one's, which it says by that nobody has it, and counts somebody who made himself known
- * since. 1; 0: none had it, or the target does not tell; -errno: it could not be asked.
+ * since: all that are known are this host only if each has its key, and its id where one is said.
+ * 1; 0: none had it, or the target does not tell; -errno: it could not be asked.
  */
-int fm_reservation_is_missed(int fd, uint64_t key, struct fm_err *err);
+int fm_reservation_is_missed(int fd, uint64_t key, const char *host_id, struct fm_err *err);
 
 /* Given back, and this host is no longer known by its key. A success where there was none. */
 int fm_reservation_release(int fd, uint64_t key, struct fm_err *err);
@@ -60,6 +61,7 @@ bool fm_reservation_holder(const uint8_t *report, size_t len,
 			   char out[static FM_RESERVATION_HOLDER_MAX]);
 
 /* The same of fm_reservation_is_missed(). */
-bool fm_reservation_tells_missed(const uint8_t *report, size_t len, uint64_t key);
+bool fm_reservation_tells_missed(const uint8_t *report, size_t len, uint64_t key,
+				 const char *host_id);
 
 #endif

@@ -196,31 +196,61 @@ static void test_no_device(void)
 	CU_ASSERT_EQUAL(fm_write_protect_set(fd, true, &err), -EBADF);
 }
 
+static bool is_missed_by(const uint8_t *report, size_t len, uint64_t key)
+{
+	return fm_reservation_tells_missed(report, len, key,
+					   "11111111-2222-3333-4444-55555555555A");
+}
+
 /* What a target says that has forgotten this host: how often others came and left, and who is
  * known. */
 static void test_missed(void)
 {
 	uint8_t report[64 + 2 * 64] = { 0 };
 
-	CU_ASSERT_FALSE(fm_reservation_tells_missed(report, sizeof(report), 0x0102));
+	CU_ASSERT_FALSE(is_missed_by(report, sizeof(report), 0x0102));
 	report[0] = 2;		/* one came and left */
-	CU_ASSERT_TRUE(fm_reservation_tells_missed(report, sizeof(report), 0x0102));
-	CU_ASSERT_FALSE(fm_reservation_tells_missed(report, 64 + 15, 0x0102));
+	CU_ASSERT_TRUE(is_missed_by(report, sizeof(report), 0x0102));
+	CU_ASSERT_FALSE(is_missed_by(report, 63, 0x0102));
 	report[0] = 1;		/* this one, which could not reserve it then */
 	report[5] = 1;
 	report[64 + 8] = 2;
 	report[64 + 9] = 1;
-	CU_ASSERT_FALSE(fm_reservation_tells_missed(report, sizeof(report), 0x0102));
-	CU_ASSERT_TRUE(fm_reservation_tells_missed(report, sizeof(report), 0x0103));
+	CU_ASSERT_FALSE(is_missed_by(report, sizeof(report), 0x0102));
+	CU_ASSERT_TRUE(is_missed_by(report, sizeof(report), 0x0103));
 	report[0] = 3;
-	CU_ASSERT_TRUE(fm_reservation_tells_missed(report, sizeof(report), 0x0102));
+	CU_ASSERT_TRUE(is_missed_by(report, sizeof(report), 0x0102));
 	/* Nothing was forgotten: somebody has it, this host or who is asked about next. */
 	report[64 + 2] = 1;
-	CU_ASSERT_FALSE(fm_reservation_tells_missed(report, sizeof(report), 0x0102));
+	CU_ASSERT_FALSE(is_missed_by(report, sizeof(report), 0x0102));
 	/* The count is of 32 bits. */
 	report[64 + 2] = report[0] = 0;
 	report[3] = 1;
-	CU_ASSERT_TRUE(fm_reservation_tells_missed(report, sizeof(report), 0x0102));
+	CU_ASSERT_TRUE(is_missed_by(report, sizeof(report), 0x0102));
+}
+
+/* It is known with each of its controllers. Of another host that has the same key the id tells. */
+static void test_missed_by_none(void)
+{
+	static const uint8_t id[16] = {0x11, 0x11, 0x11, 0x11, 0x22, 0x22, 0x33, 0x33,
+				       0x44, 0x44, 0x55, 0x55, 0x55, 0x55, 0x55, 0x5a};
+	uint8_t report[64 + 2 * 64] = { [0] = 1, [5] = 2 };
+
+	report[64 + 8] = report[128 + 8] = 2;
+	report[64 + 9] = report[128 + 9] = 1;
+	CU_ASSERT_FALSE(is_missed_by(report, sizeof(report), 0x0102));
+	memcpy(report + 64 + 16, id, sizeof(id));
+	memcpy(report + 128 + 16, id, sizeof(id));
+	CU_ASSERT_FALSE(is_missed_by(report, sizeof(report), 0x0102));
+	CU_ASSERT_TRUE(is_missed_by(report, sizeof(report) - 1, 0x0102));
+	report[128 + 16 + 15]++;
+	CU_ASSERT_TRUE(is_missed_by(report, sizeof(report), 0x0102));
+	report[128 + 16 + 15]--;
+	report[128 + 8]++;
+	CU_ASSERT_TRUE(is_missed_by(report, sizeof(report), 0x0102));
+	report[128 + 8]--;
+	report[0] = 2;
+	CU_ASSERT_TRUE(is_missed_by(report, sizeof(report), 0x0102));
 }
 
 /* What this host has it keeps when it asks for it again, and that fails: to leave would let another
@@ -292,7 +322,7 @@ static void test_missed_told(void)
 	fake.report_says = 0;
 	CU_ASSERT_TRUE(keep(&is_missed) == 0 && is_missed && fake.is_reserved);
 	memset(&fake, 0, sizeof(fake));
-	CU_ASSERT_EQUAL(fm_reservation_is_missed(-1, 1, &err), -EBADF);
+	CU_ASSERT_EQUAL(fm_reservation_is_missed(-1, 1, "", &err), -EBADF);
 }
 
 static const struct fm_test tests[] = {
@@ -300,6 +330,7 @@ static const struct fm_test tests[] = {
 	{ "what the kernel says of a reservation, old kernels and new", test_status },
 	{ "who has it is read from a report", test_holder },
 	{ "that another host came and left is read from it, too", test_missed },
+	{ "this host is not another one, with however many controllers", test_missed_by_none },
 	{ "and is told though the rest fails, and asked again where nobody was reached",
 	  test_missed_told },
 	{ "what is no such device offers nothing", test_no_device },
