@@ -91,6 +91,7 @@ struct request {
 	bool is_forced;			/* up, unseal */
 	bool is_for_unit;		/* up, ask: until it may be mounted */
 	bool is_all;			/* all volumes down; volume and want say nothing */
+	char not_remembered[FM_ERR_TEXT_MAX];	/* of a wish: why; "": it is written down */
 	char address[FM_CONNECTION_ADDRESS_MAX], port[16];
 	struct fm_process process;	/* of a discovery: which asks */
 };
@@ -155,9 +156,11 @@ static void reply_done(struct client *c, int64_t id, struct fm_json *more)
 	fm_json_free(more);
 }
 
-static struct fm_json *show_volume(const struct fm_nvmed_api *api, const char *volume)
+static struct fm_json *show_volume(const struct request *r)
 {
-	return fm_json_pack("{s:o}", "volume", fm_supervisor_show(api->sup, volume));
+	return fm_json_pack("{s:o, s:s*}", "volume",
+			    fm_supervisor_show(r->api->sup, r->volume), "not_remembered",
+			    r->not_remembered[0] ? r->not_remembered : NULL);
 }
 
 /* ---- waiting ---- */
@@ -212,7 +215,7 @@ static bool check_waiting_all(struct request *r)
 /* The answer of `up`. A caller who said force hears if nothing had to be forced. */
 static struct fm_json *show_reached(const struct request *r)
 {
-	struct fm_json *done = show_volume(r->api, r->volume);
+	struct fm_json *done = show_volume(r);
 
 	if (done && r->is_forced && fm_supervisor_is_nothing_forced(r->api->sup, r->volume))
 		(void)fm_json_set(done, "nothing_forced", fm_json_of_bool(true));
@@ -297,7 +300,7 @@ static void answer_later(struct request *r, int64_t timeout_ms)
 	r->deadline.fire = deadline_fired;
 	if (timeout_ms == 0) {
 		reply_done(r->client, r->id,
-			   r->is_all ? fm_json_object() : show_volume(r->api, r->volume));
+			   r->is_all ? fm_json_object() : show_volume(r));
 		free_request(r);
 	} else if (!check_waiting(r)) {
 		fm_timer_set(loop, &r->deadline,
@@ -551,8 +554,11 @@ static int do_wish(const struct order *o, const struct wish_op *op, struct fm_er
 		free_request(r);
 		return fm_err_set(err, ret, "%s", why.text);
 	}
-	if (ret < 0)	/* it is in force, and not written down */
+	if (ret < 0) {	/* it is in force, and not written down */
 		fm_log_error("volume %s: %s", w.volume, why.text);
+		(void)snprintf(r->not_remembered, sizeof(r->not_remembered), "%s", why.text);
+		fm_utf8_mend(r->not_remembered);
+	}
 	answer_later(r, w.timeout_ms);
 	return 0;
 }

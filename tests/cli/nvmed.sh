@@ -155,6 +155,7 @@ grep -q "others than root may write to $dir/state" log || bad "nothing is said o
 grep -q "nothing is mounted until that is mended" log || bad "nor what follows: $(cat log)"
 # A wish is written where a mount is noted: what cannot be is in force, and the line says why and what to do.
 fmove nvme down data >out 2>err || bad "down: $(cat err)"
+grep -q "^fmove: warning: the wish is in force, but would not survive a restart: .*$dir/state" err || bad "down is not remembered, and says: $(cat err)"
 is_logged "would not survive a restart: .*others than root may write to $dir/state.*then systemctl restart fmove-nvmed" log ||
 	bad "a wish is written down nowhere, and nobody is told: $(cat log)"
 kill -TERM $pid

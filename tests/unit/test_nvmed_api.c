@@ -42,6 +42,8 @@ static const struct fm_host host = { "nqn.host", "11111111-2222-3333-4444-555555
 static bool is_mounted, is_shared;
 /* the unmount that a seal has begun; is_shared: it can begin */
 static struct fm_helper *unmounting;
+/* no file of state can be written */
+static bool is_full;
 /* it is asked whether a device is free; is_freed: it can be */
 static struct fm_helper *asking;
 static bool is_freed;
@@ -150,8 +152,7 @@ static int no_save(void *ctx, const char *name, const char *text, bool is_durabl
 	(void)name;
 	(void)text;
 	(void)is_durable;
-	(void)e;
-	return 0;
+	return is_full ? fm_err_set(e, -ENOSPC, "no space left") : 0;
 }
 
 static uint64_t no_time(void *ctx)
@@ -425,6 +426,17 @@ static void test_wishes(void)
 		tell(other, "{\"id\": 4, \"op\": \"down\", \"volume\": \"data\", \"force\": true}");
 		CU_ASSERT_TRUE(hear(other) && has("\"done\"") && has("\"state\":\"down\""));
 		CU_ASSERT_TRUE(hear(fd) && has("\"id\":3") && has("ECANCELED"));
+		/* So is who will not find it after a restart. */
+		is_full = true;
+		tell(other, "{\"id\": 5, \"op\": \"connect\", \"volume\": \"data\", "
+			    "\"timeout_ms\": 0}");
+		CU_ASSERT_TRUE(hear(other) && has("\"done\"") &&
+			       has("\"not_remembered\":\"the wish is in force, but would not "
+				   "survive a restart: no space left\""));
+		is_full = false;
+		tell(other, "{\"id\": 6, \"op\": \"down\", \"volume\": \"data\"}");
+		CU_ASSERT_TRUE(hear(other) && has("\"done\""));
+		CU_ASSERT_PTR_NULL(strstr(reply, "not_remembered"));
 		/* Who asks wishes nothing. */
 		tell(fd, "{\"id\": 5, \"op\": \"ask\", \"volume\": \"data\"}");
 		CU_ASSERT_TRUE(hear(fd) && has("\"id\":5") && has("EACCES") &&

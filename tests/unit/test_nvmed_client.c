@@ -378,6 +378,13 @@ static void test_up_and_down_say_how_long_they_wait(void)
 	play(&t, "down data", "{\"id\":1,\"op\":\"down\",\"volume\":\"data\",\"timeout_ms\":20000}",
 	     DONE("\"volume\":{\"name\":\"data\",\"state\":\"down\"}"));
 	is_text(t.out, "data: down\n");
+	CU_ASSERT_STRING_EQUAL(t.err, "");
+	play(&t, "down data", "{\"id\":1,\"op\":\"down\",\"volume\":\"data\",\"timeout_ms\":20000}",
+	     DONE("\"volume\":{\"name\":\"data\",\"state\":\"down\"},\"not_remembered\":"
+		  "\"no space\""));
+	CU_ASSERT_EQUAL(t.status, 0);
+	is_text(t.out, "data: down\n");
+	is_text(t.err, "fmove: warning: no space\n");
 	play(&t, "disconnect -f --timeout 2min data --json",
 	     "{\"id\":1,\"op\":\"disconnect\",\"volume\":\"data\",\"timeout_ms\":120000,\"force\":"
 	     "true}",
