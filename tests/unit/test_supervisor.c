@@ -4796,6 +4796,7 @@ static bool is_in_file(const char *name, const char *what)
 static void test_called_anew(void)
 {
 	static const char anew[] = "one-anew";
+	unsigned mounts;
 
 	begin(1);
 	start_supervisor();
@@ -4827,6 +4828,22 @@ static void test_called_anew(void)
 	CU_ASSERT_TRUE(is_in_file(FM_SUPERVISOR_WISHES, "\"one-anew\""));
 	CU_ASSERT_FALSE(is_in_file(FM_SUPERVISOR_WISHES, "\"one\""));
 	CU_ASSERT_EQUAL(sim.mounts, 1);
+	end();
+
+	/* So over a restart: what was sealed is. */
+	begin_seal();
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	is_mounted_as(false, 1);
+	mounts = sim.mounts;
+	kill_supervisor(false);
+	sim.volume[0].name = anew;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(sim.mounts, mounts);
+	CU_ASSERT_TRUE(fm_supervisor_is_sealed(sim.sup, anew));
+	CU_ASSERT_TRUE(is_in_file(FM_SUPERVISOR_SEALED, "\"one-anew\""));
+	CU_ASSERT_FALSE(is_in_file(FM_SUPERVISOR_SEALED, "\"one\""));
 	end();
 
 	/* A mount that hangs is known by the name of before, and goes on being told. */
