@@ -526,6 +526,60 @@ static void test_dir_put_aside_and_replaced(void)
 	end();
 }
 
+/* Another put to the same name, and how often both looked where their path leads. */
+struct rival {
+	struct fm_file *file;
+	unsigned looks;
+};
+
+static const struct fm_attr plain = { .mode = 0644 };
+
+/* The rival comes when the file has its name, and the directory goes when the rival has it. */
+static void publish_rival(void *ctx, const char *name)
+{
+	struct rival *r = ctx;
+
+	if (strcmp(name, "store.open") != 0)
+		return;
+	r->looks++;
+	if (r->looks == 2)
+		CU_ASSERT_EQUAL(r->file->ops->publish(r->file, 4096, &plain, true, &err), 0);
+	if (r->looks == 4)
+		CU_ASSERT_EQUAL(rename(at("d"), at("before")) + rename(at("next"), at("d")), 0);
+}
+
+/* Goal: two that replace the same file in a directory that is put aside both leave it what it had.
+ */
+static void test_dir_put_aside_by_two(void)
+{
+	struct fm_create how = { .size = 4096, .may_replace = true };
+	struct rival r = { .looks = 0 };
+	struct fm_file *file;
+
+	for (size_t b = 0; b < BASES; b++) {
+		begin(bases[b], false);
+		make_next(NO_FILE);
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "d/f", &root_user, &how, &file, &err), 0);
+		CU_ASSERT_EQUAL_FATAL(s->ops->create(s, "d/f", &root_user, &how, &r.file, &err), 0);
+		pattern(buffer(), 5, 0, 4096);
+		CU_ASSERT_EQUAL(file_write(&l, file, buffer(), 4096, 0), 4096);
+		pattern(buffer(), 6, 0, 4096);
+		CU_ASSERT_EQUAL(file_write(&l, r.file, buffer(), 4096, 0), 4096);
+		r.looks = 0;
+		fm_fault_watch(publish_rival, &r);
+		CU_ASSERT_EQUAL(file->ops->publish(file, 4096, &plain, true, &err), 0);
+		fm_fault_watch(NULL, NULL);
+		CU_ASSERT_TRUE(r.looks > 4);
+		r.file->ops->close(r.file);
+		file->ops->close(file);
+		CU_ASSERT_EQUAL(store_verify(&l, s, "before/f", 99, 2), 0);
+		CU_ASSERT_EQUAL(store_verify(&l, s, "d/f", 4096, 5), 0);
+		CU_ASSERT_EQUAL(dir_count(at("before"), PARTIALS), 0);
+		CU_ASSERT_EQUAL(dir_count(at("d"), PARTIALS), 0);
+		end();
+	}
+}
+
 /* As anybody does who may write to the directory. */
 static void take_name_of_partial(void)
 {
@@ -1315,6 +1369,8 @@ static const struct fm_test tests[] = {
 	{"what replaces a file leaves it in a directory that is put aside", test_dir_put_aside},
 	{"what got the file's name in a directory that is put aside stays",
 	 test_dir_put_aside_and_replaced},
+	{"two that replace a file leave it in a directory that is put aside",
+	 test_dir_put_aside_by_two},
 	{"a file makes its directory again", test_dir_gone},
 	{"what has the name of a partial file is not published for that", test_partial_exchanged},
 	{"who removed a partial file hears that nothing is kept", test_partial_removed},
