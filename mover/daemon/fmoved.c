@@ -27,6 +27,7 @@
 #include "config/check.h"
 #include "config/daemon.h"
 #include "config/files.h"
+#include "config/own_dirs.h"
 #include "config/value.h"
 #include "mover/api/api.h"
 #include "mover/base/apart.h"
@@ -245,6 +246,24 @@ int fm_fmoved_open_store(const struct fm_config_store *cfg, const struct fm_volu
 		opts.written_by = volume->written_by;
 	}
 	return open_store(cfg, &opts, out, err);
+}
+
+int fm_fmoved_check_apart(const struct fm_config *cfg, const struct fm_config *started,
+			  const struct fm_config_store *of, const struct fm_store *store,
+			  struct fm_err *err)
+{
+	int ret = fm_own_dirs_check(cfg, of, &store->way, err);
+	struct fm_err used;
+
+	if (ret < 0 || started == cfg)
+		return ret;
+	ret = fm_own_dirs_check(started, of, &store->way, &used);
+	if (ret == -EPERM)
+		return fm_err_set(err, ret, "%s; that one is in use until fmoved is restarted",
+				  used.text);
+	if (ret < 0)
+		*err = used;
+	return ret;
 }
 
 bool fm_fmoved_asks_users(const struct fm_config_store *cfg)

@@ -106,6 +106,15 @@ void fm_fmoved_say_status(const struct fm_fmoved *fmoved);
 /* Whether the user database is asked when it is opened: its rules name users or groups. */
 bool fm_fmoved_asks_users(const struct fm_config_store *cfg);
 
+/*
+ * Whether a store that was just opened is apart from what the node keeps for itself, by this
+ * configuration and by that of the start: what takes a restart is in use where it was then. As
+ * fm_own_dirs_check(); any thread.
+ */
+int fm_fmoved_check_apart(const struct fm_config *cfg, const struct fm_config *started,
+			  const struct fm_config_store *of, const struct fm_store *store,
+			  struct fm_err *err);
+
 /* For a sentence, behind the file system of such a store. */
 const char *fm_fmoved_or_users(bool is_of_users);
 

@@ -42,7 +42,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config/own_dirs.h"
 #include "mover/base/dirway.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
@@ -90,6 +89,7 @@ struct opening {
 	struct fm_task task;		/* from the thread to the loop */
 	pthread_t thread;		/* from is_begun until is_done */
 	struct fm_config *cfg;		/* of which it is */
+	struct fm_config *started;	/* that of the start */
 	const struct fm_config_store *of;
 	struct fm_volume_store as;
 	struct fm_dirway was;		/* where it was last; all 0: it was never open */
@@ -181,7 +181,7 @@ static int check_opened(struct opening *o, const struct fm_dirway *now)
 	if (o->store->way.device > 0 && !fm_dirway_is_same(now, &o->store->way))
 		return fm_err_set(&o->err, -EAGAIN, "store \"%s\": what %s leads to has changed",
 				  o->of->name, o->of->directory);
-	ret = fm_own_dirs_check(o->cfg, o->of, &o->store->way, &o->err);
+	ret = fm_fmoved_check_apart(o->cfg, o->started, o->of, o->store, &o->err);
 	o->is_kept_apart = ret == -EPERM;
 	return ret;
 }
@@ -296,6 +296,7 @@ static void end_open(struct opening *o)
 	o->follow->count--;
 	fm_list_del(&o->at);
 	fm_config_free(o->cfg);
+	fm_config_free(o->started);
 	free(o);
 }
 
@@ -596,6 +597,8 @@ static struct opening *opening_new(struct fm_follow *f, const struct fm_config_s
 	fm_config_share(o->cfg);
 	o->of = of;
 	o->task.run = open_done;
+	o->started = f->fmoved->started;
+	fm_config_share(o->started);
 	fm_list_append(&f->openings, &o->at);
 	f->count++;
 	return o;

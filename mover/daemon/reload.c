@@ -25,7 +25,6 @@
 
 #include "config/entries.h"
 #include "config/options.h"
-#include "config/own_dirs.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/log.h"
@@ -92,6 +91,7 @@ static void drop_new(struct fm_reload *r)
 /* A store that is being opened, on a thread that may never come back. */
 struct trial {
 	struct fm_config *cfg;			/* of which it is */
+	struct fm_config *started;		/* that of the start */
 	const struct fm_config_store *of;
 	atomic_int state;
 	struct fm_store *store;
@@ -104,6 +104,7 @@ enum { TRIED = 1, LEFT };
 static void trial_free(struct trial *t)
 {
 	fm_config_free(t->cfg);
+	fm_config_free(t->started);
 	free(t);
 }
 
@@ -113,7 +114,7 @@ static void trial_run(void *arg)
 
 	t->ret = fm_fmoved_open_store(t->of, NULL, &t->store, &t->err);
 	if (t->ret == 0)
-		t->ret = fm_own_dirs_check(t->cfg, t->of, &t->store->way, &t->err);
+		t->ret = fm_fmoved_check_apart(t->cfg, t->started, t->of, t->store, &t->err);
 	if (t->ret < 0 && t->store) {
 		t->store->ops->free(t->store);
 		t->store = NULL;
@@ -138,6 +139,8 @@ static int open_within(struct fm_reload *r, unsigned i, uint64_t max_ns)
 	t->cfg = r->cfg;
 	t->of = of;
 	fm_config_share(t->cfg);
+	t->started = r->fmoved->started;
+	fm_config_share(t->started);
 	waited = fm_within(trial_run, t, max_ns);
 	if (waited == -ETIMEDOUT && atomic_exchange(&t->state, LEFT) != TRIED)
 		return fm_fmoved_silent_store(of, 0, &r->stores[i], &r->err);

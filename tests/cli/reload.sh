@@ -294,6 +294,12 @@ cp before "$conf"
 reload 'reloaded'
 waits
 
+# What takes a restart is in use where it was at the start: no store is served there.
+sed -i "s,^state_directory = .*,state_directory = \"$node/later\";,; s,^stores = (,& { name = \"u\"; directory = \"$node/state/jobs\"; }\,," "$conf"
+reload "stores.directory: \"$node/state/jobs\" and the jobs of node.state_directory in $node/state must not be within each other; move one; that one is in use until fmoved is restarted; nothing is changed"
+cp before "$conf"
+reload 'reloaded'
+
 # What is fmove-nvmed's is none of fmoved's business, unless it is a mistake.
 echo 'nvme = { socket = "/tmp/nvmed.sock"; };' >>"$conf"
 echo 'volumes = ( { name = "v"; subsystem = "disk1"; address = "10.0.0.9:4420"; } );' >>"$conf"
