@@ -69,6 +69,8 @@ struct fm_follow {
 	/* why one could not be opened, by its place in the configuration; code 0: nothing said */
 	struct fm_err said[FM_STORES_MAX];
 	struct fm_log_limit changes;	/* of what a file system fails with, to and fro */
+	/* a reload asks for what is there now, and no look has heard so yet */
+	bool is_asked_for[FM_STORES_MAX];
 	struct fm_list openings;	/* one for a name, directory and device at most */
 	unsigned count;			/* of them, OPENINGS_MAX at most */
 	unsigned looks;			/* so far; may begin anew */
@@ -135,8 +137,8 @@ static uint64_t place_of(const char *path)
 static void look(struct opening *o)
 {
 	uint64_t place = place_of(o->of->directory);
-	struct fm_dirway now;
-	int ret = fm_dirway_at(o->of->directory, &now);
+	struct fm_dirway now = { 0 };
+	int ret = FM_FAULT("follow.look") ? -EIO : fm_dirway_at(o->of->directory, &now);
 
 	if (fm_dirway_is_same(&now, &o->was) && place == place_of(o->of->directory))
 		o->place = place;
@@ -595,10 +597,10 @@ static struct opening *opening_new(struct fm_follow *f, const struct fm_config_s
 	o->follow = f;
 	o->cfg = f->fmoved->cfg;
 	fm_config_share(o->cfg);
-	o->of = of;
-	o->task.run = open_done;
 	o->started = f->fmoved->started;
 	fm_config_share(o->started);
+	o->of = of;
+	o->task.run = open_done;
 	fm_list_append(&f->openings, &o->at);
 	f->count++;
 	return o;
@@ -643,24 +645,27 @@ static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 		end_open(o);
 }
 
-/* Of one that is open at was: whether its path leads there. */
-static void look_at(struct fm_follow *f, const struct fm_config_store *of,
+/* Of one that is open at was: whether its path leads there. False: this is to be asked again. What a
+ * look of an earlier configuration finds does not count. */
+static bool look_at(struct fm_follow *f, const struct fm_config_store *of,
 		    const struct fm_dirway *was, bool is_asked_for)
 {
 	struct opening *o = being_opened(f, of, 0, true);
 
 	if (o) {
 		o->is_asked_for |= is_asked_for;	/* the loop's alone, of a look */
-		return;
+		return o->cfg == f->fmoved->cfg;
 	}
 	o = opening_new(f, of);
 	if (!o)
-		return;
+		return false;
 	o->is_look = true;
 	o->was = *was;
 	o->is_asked_for = is_asked_for;
-	if (may_begin(o) && begin(o) < 0)
-		end_open(o);
+	if (!may_begin(o) || begin(o) == 0)
+		return true;
+	end_open(o);
+	return false;
 }
 
 /*
@@ -793,18 +798,25 @@ static void look_whether_moved(struct fm_follow *f, const struct fm_config_store
 			       bool is_asked_for)
 {
 	struct fm_dirway was = of->volume[0] ? (struct fm_dirway){ 0 } : way_of(f, of);
+	bool *waits = &f->is_asked_for[of - f->fmoved->cfg->stores];
 
-	if (was.device > 0 && has_other_place(f, of, &was)) {
+	if (was.device == 0)
+		return;
+	is_asked_for |= *waits;
+	*waits = false;
+	if (has_other_place(f, of, &was)) {
 		f->places[of - f->fmoved->cfg->stores].sum = 0;
 		leave(f, of, fm_dirway_is_unmounted(&was) ? UNMOUNTED : MOVED, &was, is_asked_for);
-	} else if (was.device > 0) {
-		look_at(f, of, &was, is_asked_for);
+	} else if (!look_at(f, of, &was, is_asked_for)) {
+		*waits = is_asked_for;
 	}
 }
 
 void fm_follow_look(struct fm_follow *f)
 {
-	memset(f->places, 0, sizeof(f->places));	/* those of another configuration */
+	/* those of another configuration */
+	memset(f->places, 0, sizeof(f->places));
+	memset(f->is_asked_for, 0, sizeof(f->is_asked_for));
 	for (unsigned i = 0; i < f->fmoved->cfg->store_count; i++) {
 		const struct fm_config_store *of = &f->fmoved->cfg->stores[i];
 		struct fm_store_ref *ref = fm_engine_store_rules(f->fmoved->engine, of->name,
