@@ -111,7 +111,7 @@ all_left() {
 await all_left || bad "SIGTERM does not end the wait for a store that hangs: $(jobs -l)"
 others
 kill -0 "$fs_pid" || bad "the file system is gone: nothing hung"
-end_fs
+kill -KILL "$fs_pid"	# unmounted it would be a store that is away
 others
 
 # Of a store whose file system fails the other stores' node says so, and what it knows of them.
