@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_base */
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -100,13 +102,25 @@ static void test_zeros(void)
 		CU_ASSERT_EQUAL(zeros_crc(len), fm_crc32c(0, zeros, len));
 }
 
+/*
+ * An emulated processor takes seconds for each: what cuts a long buffer, and what x is, are the
+ * same on all. tests/arm64/run asks for none in its sample.
+ */
+static bool may_take_gigabytes(void)
+{
+	return !getenv("FM_TEST_NO_GIGABYTES");
+}
+
 /* More than ISA-L takes in one call. The pages are never touched: all of them are the one page of
  * zeros. */
 static void test_long(void)
 {
 	size_t len = ((size_t)1 << 31) + 12345;
-	void *buf = mmap(NULL, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *buf;
 
+	if (!may_take_gigabytes())
+		return;
+	buf = mmap(NULL, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	CU_ASSERT_PTR_NOT_EQUAL_FATAL(buf, MAP_FAILED);
 	CU_ASSERT_EQUAL(fm_crc32c(0, buf, len), zeros_crc(len));
 	munmap(buf, len);
@@ -120,7 +134,7 @@ static void test_order_of_x(void)
 	const uint64_t order = (UINT64_C(1) << 31) - 1;
 	uint32_t crc = 0;
 
-	for (uint64_t left = order; left > 0;) {
+	for (uint64_t left = may_take_gigabytes() ? order : 0; left > 0;) {
 		size_t step = left < sizeof(zeros) ? (size_t)left : sizeof(zeros);
 
 		crc = fm_crc32c(crc, zeros, step);
