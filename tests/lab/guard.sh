@@ -274,18 +274,22 @@ node_serve() {
 
 # --- orders ---------------------------------------------------------------------------------------
 
-# Sets `mounted`: rw, ro or gone, as the kernel says.
+# Sets `mounted`: rw, ro or gone, as the kernel says. The table is read at once: `read` goes back behind each line, and the kernel writes all
+# lines before it anew.
 mounted_as() {
-	local at options rest
+	local lines line at options rest
 
 	mounted=gone
-	while read -r _ _ _ _ at options rest; do
+	mapfile -t lines < /proc/self/mountinfo
+	for line in "${lines[@]}"; do
+		[[ $line = *" $MNT/$1 "* ]] || continue
+		read -r _ _ _ _ at options rest <<< "$line"
 		[ "$at" = "$MNT/$1" ] || continue
 		mounted=ro
 		if [[ $options = rw* && ${rest##* } = rw* ]]; then
 			mounted=rw
 		fi
-	done < /proc/self/mountinfo
+	done
 }
 
 # waits_for VOLUME NODE,NODE: for these and nobody else.

@@ -142,6 +142,11 @@ static void write_some(const struct watched *w)
 	close(fd);
 }
 
+/*
+ * The kernel tells of each change of the table; what it does not tell of, as a file system that
+ * turns read-only after an error, is seen within a second. The table is long for an emulated
+ * processor.
+ */
 static void watch(struct watched *watched, unsigned count)
 {
 	struct pollfd changed = { .events = POLLPRI };
@@ -150,16 +155,20 @@ static void watch(struct watched *watched, unsigned count)
 	if (changed.fd < 0)
 		die("/proc/self/mountinfo");
 	for (unsigned n = 0;; n++) {
+		const bool writes = n % LOOKS_PER_WRITE == 0;
+		const int told = poll(&changed, 1, n == 0 ? 0 : LOOK_MS);
+
+		if (told < 0 && errno != EINTR)
+			die("poll");
 		for (unsigned i = 0; i < count; i++) {
-			look(&watched[i]);
+			if (told != 0 || writes)
+				look(&watched[i]);
 			if (watched[i].mount == 0)
 				continue;
 			mark(&watched[i]);
-			if (watched[i].is_read_write && n % LOOKS_PER_WRITE == 0)
+			if (watched[i].is_read_write && writes)
 				write_some(&watched[i]);
 		}
-		if (poll(&changed, 1, LOOK_MS) < 0 && errno != EINTR)
-			die("poll");
 	}
 }
 
