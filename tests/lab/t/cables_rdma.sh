@@ -107,9 +107,9 @@ start_transfer() {
 # One line for the contents of a file, or of all files of a tree with their names.
 hash_of() {
 	if [ -d "$1" ]; then
-		(cd "$1" && find . -type f -exec sha256sum {} + | sort -k 2) | sha256sum
+		(cd "$1" && find . -type f -exec sha1sum {} + | sort -k 2) | sha1sum
 	else
-		sha256sum < "$1"
+		sha1sum < "$1"
 	fi
 }
 

@@ -25,7 +25,7 @@ fmn() {
 # --- a put in whose midst something happens ------------------------------------------------------
 
 hash_to() {
-	sha256sum "$1" | cut -d' ' -f1 > /out/hash
+	sha1sum "$1" | cut -d' ' -f1 > /out/hash
 }
 
 # is VERSION...: one of these is what guest 2 has.
@@ -324,7 +324,7 @@ driver() {
 
 	for version in old new; do
 		head -c $(((MIB << 20) + 13)) /dev/urandom > $D/$version
-		hash[$version]=$(sha256sum $D/$version | cut -d' ' -f1)
+		hash[$version]=$(sha1sum $D/$version | cut -d' ' -f1)
 	done
 	check fmn put --quiet $D/old n2:s/x
 	if [ -z "$LAB_ROUNDS" ]; then

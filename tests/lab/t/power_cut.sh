@@ -66,12 +66,12 @@ mount_disks() {
 	done
 }
 
-# What is there, for guest 1 to judge: a line "STORE hash" for each.
+# What is there, for guest 1 to judge: a line "STORE hash" for each. SHA-1 takes an emulated processor a third of what SHA-256 takes.
 tell() {
 	local fs
 
 	for fs in "${stores[@]}"; do
-		echo "$fs $(sha256sum "/mnt/$fs/s/x" 2>/dev/null | cut -d" " -f1 || true)"
+		echo "$fs $(sha1sum "/mnt/$fs/s/x" 2>/dev/null | cut -d" " -f1 || true)"
 	done > "/out/found.$1.new"
 	mv "/out/found.$1.new" "/out/found.$1"
 }
@@ -93,12 +93,11 @@ receiver() {
 
 # --- guest 1 -------------------------------------------------------------------------------------
 
+declare -A hash_of
+
 make_version() {
 	[ -e "$D/src.$1" ] || head -c $(((MIB << 20) + 13)) /dev/urandom > "$D/src.$1"
-}
-
-hash_of() {
-	sha256sum "$D/src.$1" | cut -d" " -f1
+	hash_of[$1]=$(sha1sum "$D/src.$1" | cut -d" " -f1)
 }
 
 # found WHEN STORE VERSION...: one of these versions is what guest 2 found there.
@@ -108,7 +107,7 @@ found() {
 
 	hash=$(sed -n "s/^$store //p" "/out/found.$when")
 	for version in "$@"; do
-		[ "$hash" != "$(hash_of "$version")" ] || return 0
+		[ "$hash" != "${hash_of[$version]}" ] || return 0
 	done
 	fail "$when, seed $LAB_SEED: under $store there is none of the versions $*: $hash"
 }
@@ -146,7 +145,7 @@ cut_behind_put() {
 
 # Of the one in the midst, that version is what guest 2 found after its boot.
 is_there() {
-	[ "$(sed -n "s/^$midst //p" "/out/found.boot.$boot")" = "$(hash_of "$1")" ]
+	[ "$(sed -n "s/^$midst //p" "/out/found.boot.$boot")" = "${hash_of[$1]}" ]
 }
 
 after_boot() {

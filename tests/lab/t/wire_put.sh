@@ -18,7 +18,7 @@ fmn() {
 }
 
 hash_of() {
-	sha256sum < "$1"
+	sha1sum < "$1"
 }
 
 mark() {
