@@ -498,6 +498,19 @@ static void plan_held(struct scenario *sc)
 	file->decided_ns = tree->decided_ns = 2 * HOUR_NS;
 }
 
+/* With the least limit that `fmove` takes. */
+static void plan_limited(struct scenario *sc)
+{
+	struct job *tree;
+
+	for (unsigned is_put = 0; is_put < 2; is_put++)
+		plan_patient_job(sc, is_put, sc->chunk_bytes + 4096)->opts.rate_bytes = 1000;
+	tree = plan_patient_job(sc, true, 0);
+	tree->is_tree = true;
+	tree->tree = tree->tree_source = sim_tree_new(sc->sim, 78, 12, 1u << 18);
+	tree->opts.rate_bytes = 1000;
+}
+
 void scenario_run_patient(uint64_t seed, enum sim_tracing tracing, struct scenario_totals *totals)
 {
 	struct scenario *sc = calloc(1, sizeof(*sc));
@@ -523,6 +536,7 @@ void scenario_run_patient(uint64_t seed, enum sim_tracing tracing, struct scenar
 							      .tcp_conns = 1 };
 	sc->sim = sim_new(&sc->opts);
 	plan_held(sc);
+	plan_limited(sc);
 	for (unsigned i = 0; i < sc->honest; i++)
 		if (scenario_node_start(sc, sim_node(sc->sim, i)) < 0)
 			sim_fail(sc->sim, "a node does not start");

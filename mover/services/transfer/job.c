@@ -22,10 +22,20 @@
 #include "mover/services/target.h"
 #include "mover/store/held_file.h"
 #include "mover/store/tree_file.h"
+#include "mover/tree/pack.h"
 
 /* Waiting for a session, then for a connection: cables that come and go do not make it longer. */
 #define CONNECT_NS (6 * FM_NS_PER_S)
 #define STALL_NS (300 * FM_NS_PER_S)	/* no byte moved: longer than any disk that recovers */
+/* A chunk is what a limit lets go in so long, or who waits for the next one seems to stand still.
+ * The node's limit is shared by many. */
+#define LIMIT_CHUNK_MS 10000u
+#define NODE_LIMIT_CHUNK_MS 250u
+/* A pack has room for the name and the attributes of any file. At the least limit that `fmove`
+ * takes, 1 kB/s, it goes in some two minutes. */
+#define PACK_MIN (128u << 10)
+_Static_assert(PACK_MIN > FM_TREE_XATTRS_MAX + FM_PATH_LEN_MAX + FM_PACK_HEAD + FM_PACK_ENTRY_HEAD,
+	       "any entry fits");
 #define COMMIT_NS (3600 * FM_NS_PER_S)	/* syncing what a slow disk has in its cache */
 /* for a caller's file to be closed; a client that cancelled waits longer */
 #define KEEP_NS (5 * FM_NS_PER_S)
@@ -579,10 +589,32 @@ bool fm_job_is_beside(const struct fm_job *j)
 	return j->file->may_stand;
 }
 
+static void limit_to(struct fm_job *j, uint32_t most)
+{
+	if (j->chunk > most)
+		j->chunk = most;
+}
+
+/* Its chunks are no larger than what that rate lets go in so long, as long as that may be. */
+static void limit_to_rate(struct fm_job *j, uint64_t bytes_per_s, uint64_t ms)
+{
+	const uint64_t fast = 4 * (uint64_t)FM_WIRE_CHUNK_MAX;
+	uint64_t bytes = (bytes_per_s < fast ? bytes_per_s : fast) * ms / 1000;
+	uint32_t chunk = j->is_tree ? PACK_MIN : FM_WIRE_CHUNK_MIN;
+
+	if (bytes_per_s == 0)
+		return;
+	while (chunk < FM_WIRE_CHUNK_MAX && 2 * (uint64_t)chunk <= bytes)
+		chunk *= 2;	/* it is a power of two */
+	limit_to(j, chunk);
+}
+
 void fm_job_limit_chunk(struct fm_job *j)
 {
-	if (fm_job_is_beside(j) && j->chunk > FM_JOB_BESIDE_CHUNK_MAX)
-		j->chunk = FM_JOB_BESIDE_CHUNK_MAX;
+	if (fm_job_is_beside(j))
+		limit_to(j, FM_JOB_BESIDE_CHUNK_MAX);
+	limit_to_rate(j, (j->parent ? j->parent : j)->rate_bytes, LIMIT_CHUNK_MS);
+	limit_to_rate(j, j->engine->rate.bytes_per_s, NODE_LIMIT_CHUNK_MS);
 }
 
 /*
@@ -1174,10 +1206,24 @@ static uint64_t bytes_moved(const struct fm_job *j)
 	return moved.bytes + moved.damaged + moved.reread;
 }
 
-/* Whether a file moves no byte. A pipe may be slow for ever. */
+/* The same of all of a tree, its large files included. */
+static uint64_t tree_bytes_moved(const struct fm_job *j)
+{
+	struct fm_moved sums;
+
+	fm_job_tree_sums(j, &sums);
+	return sums.bytes + sums.damaged + sums.reread + (j->x ? bytes_moved(j) : 0);
+}
+
+/*
+ * Whether a file moves no byte. A pipe may be slow for ever. A large file may wait long for its
+ * turn if the limit of its tree is low, so as long as something of that moves it has not stalled.
+ */
 static bool is_stalled(struct fm_job *j, uint64_t now_ns)
 {
-	return j->attr.size != FM_SIZE_UNKNOWN && is_still(j, bytes_moved(j), STALL_NS, now_ns);
+	uint64_t moved = j->parent ? tree_bytes_moved(j->parent) : bytes_moved(j);
+
+	return j->attr.size != FM_SIZE_UNKNOWN && is_still(j, moved, STALL_NS, now_ns);
 }
 
 /*

@@ -257,6 +257,7 @@ int fm_job_tell_only(const struct fm_job *j, struct fm_wire_get *get, struct fm_
 void fm_job_take_only(struct fm_job *j, const struct fm_wire_get *get);
 /* Its chunks go through memory beside the slots (beside.h): they are small then. */
 bool fm_job_is_beside(const struct fm_job *j);
+/* Those of a transfer with a low limit, too: else who waits for it would seem to stand still. */
 void fm_job_limit_chunk(struct fm_job *j);
 /* A job of this session; parent: its tree, or NULL. Not counted against any limit. NULL: no
  * memory. */
