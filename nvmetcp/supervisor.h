@@ -105,8 +105,9 @@ int fm_supervisor_new(const struct fm_supervisor_opts *opts, struct fm_superviso
 
 /*
  * Takes the place of what was configured before. A volume that is no longer named, or has become
- * another one (subsystem, namespace, mount point), is taken down first. -ENOMEM: no volume is
- * changed.
+ * another one (subsystem, namespace, mount point), is taken down first. It is the same one where it
+ * says by now which namespace it has, or has a name that none had; that not while something of it
+ * is under way. -ENOMEM: no volume is changed.
  */
 int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
 		      struct fm_err *err);
