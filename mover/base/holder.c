@@ -52,7 +52,7 @@ struct fm_holder {
 	struct fm_holders *all;
 	uid_t uid;
 	atomic_uint refs;
-	uint64_t used_ns;		/* when a tick saw a reference last */
+	uint64_t used_ns;		/* when a tick saw a reference last, or it was told to end */
 	bool is_ending;
 	struct fm_apart *apart;
 	struct fm_worker *worker;
@@ -195,9 +195,10 @@ static struct fm_holder *holder_new(struct fm_holders *all, uid_t uid)
 
 /* ---- all of them ---- */
 
-static void holder_end(struct fm_holder *h)
+static void holder_end(struct fm_holder *h, uint64_t now_ns)
 {
 	h->is_ending = true;
+	h->used_ns = now_ns;
 	fm_worker_end(h->worker);
 }
 
@@ -212,7 +213,7 @@ static void look_at(struct fm_holder *h, uint64_t now_ns)
 	} else if (atomic_load(&h->refs) > 0) {
 		h->used_ns = now_ns;
 	} else if (now_ns >= h->used_ns + IDLE_NS) {
-		holder_end(h);
+		holder_end(h, now_ns);
 	}
 }
 
@@ -290,7 +291,7 @@ bool fm_holders_stop(struct fm_holders *all, uint64_t max_ns)
 		struct fm_holder *h = fm_container_of(at, struct fm_holder, at);
 
 		if (!h->is_ending)
-			holder_end(h);
+			holder_end(h, fm_loop_now(all->o.loop));
 		is_over &= fm_apart_wait(h->apart, max_ns);
 	}
 	return is_over;
@@ -308,22 +309,29 @@ void fm_holders_free(struct fm_holders *all)
 	free(all);
 }
 
-/* All places are taken: the one that nobody has used for the longest time ends, for the next try. */
+/*
+ * All places are taken: the one that nobody has used for the longest time ends, for the next try.
+ * That of root is for root alone. One that does not come to its end is as if it were in use.
+ */
 static void make_room(struct fm_holders *all, uid_t uid)
 {
+	uint64_t now_ns = fm_loop_now(all->o.loop);
 	struct fm_holder *oldest = NULL;
 
 	fm_list_each(at, next, &all->list) {
 		struct fm_holder *h = fm_container_of(at, struct fm_holder, at);
 
-		if (h->is_ending)
+		if (uid != 0 && h->uid == 0)
+			continue;
+		if (h->is_ending && now_ns < h->used_ns + IDLE_NS)
 			return;		/* that is a place soon */
-		if (atomic_load(&h->refs) == 0 && (!oldest || h->used_ns < oldest->used_ns))
+		if (!h->is_ending && atomic_load(&h->refs) == 0 &&
+		    (!oldest || h->used_ns < oldest->used_ns))
 			oldest = h;
 	}
 	if (oldest)
-		holder_end(oldest);
-	else if (fm_log_may(&all->lines, fm_loop_now(all->o.loop)))
+		holder_end(oldest, now_ns);
+	else if (fm_log_may(&all->lines, now_ns))
 		fm_log_warn("files of user %u have to wait: %u users have files here that are in "
 			    "use, as many as there is room for",
 			    (unsigned)uid, all->count);

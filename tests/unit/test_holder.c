@@ -155,6 +155,11 @@ static void test_no_place_is_left(void)
 	CU_ASSERT_PTR_EQUAL(fm_holder_get(all, 1000), held[0]);
 	fm_holder_put(held[0]);
 
+	/* root's is not ended for others, who would not get its place */
+	fm_holder_put(held[users]);
+	CU_ASSERT_PTR_NULL(fm_holder_get(all, 1));
+	CU_ASSERT_PTR_EQUAL(fm_holder_get(all, 0), held[users]);
+
 	fm_holder_put(held[7]);
 	CU_ASSERT_PTR_NULL(fm_holder_get(all, 1));
 	CU_ASSERT_PTR_NULL(fm_holder_get(all, 1007));	/* it ends: he has no place any more */
