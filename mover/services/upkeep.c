@@ -16,11 +16,11 @@ struct sweep {
 	struct fm_work work;
 	struct fm_engine *engine;
 	struct fm_store_ref *ref;	/* being swept; NULL: none */
+	atomic_bool is_over;		/* it shall end */
 };
 
 struct upkeep {
 	struct sweep sweeps[SWEEPS_MAX];
-	atomic_bool is_over;
 };
 
 static struct upkeep *upkeep_of(const struct fm_engine *e)
@@ -33,7 +33,7 @@ static void sweep_run(struct fm_work *work)
 	struct sweep *sweep = fm_container_of(work, struct sweep, work);
 	struct fm_store *s = sweep->ref->store;
 
-	s->ops->sweep(s, &upkeep_of(sweep->engine)->is_over);
+	s->ops->sweep(s, &sweep->is_over);
 }
 
 static void sweep_done(struct fm_work *work)
@@ -71,10 +71,32 @@ static struct sweep *find_place(struct upkeep *u, const struct fm_store *store)
 	return store->may_stand && standing == SWEEPS_STANDING ? NULL : place;
 }
 
+static bool is_listed(const struct fm_engine *e, const struct fm_store_ref *ref)
+{
+	fm_list_each(at, next, &((struct fm_engine *)e)->stores)
+		if (fm_container_of(at, struct fm_store_ref, at) == ref)
+			return true;
+	return false;
+}
+
+/*
+ * A sweep of a store that was removed or replaced ends: it keeps the store's directory open, on a
+ * volume that is about to be unmounted, and goes by times that a reload may have changed.
+ */
+static void end_those_gone(struct fm_engine *e)
+{
+	struct upkeep *u = upkeep_of(e);
+
+	for (unsigned i = 0; i < SWEEPS_MAX; i++)
+		if (u->sweeps[i].ref && !is_listed(e, u->sweeps[i].ref))
+			atomic_store(&u->sweeps[i].is_over, true);
+}
+
 static void upkeep_tick(struct fm_engine *e, uint64_t now_ns)
 {
 	if (e->is_stopping)
 		return;
+	end_those_gone(e);
 	fm_list_each(at, next, &e->stores) {
 		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
 		struct sweep *sweep = is_due(ref, now_ns) ? find_place(upkeep_of(e), ref->store)
@@ -96,7 +118,10 @@ static void upkeep_tick(struct fm_engine *e, uint64_t now_ns)
 /* Stops the sweeps. Those that are running end soon. */
 static void upkeep_stop(struct fm_engine *e)
 {
-	atomic_store(&upkeep_of(e)->is_over, true);
+	struct upkeep *u = upkeep_of(e);
+
+	for (unsigned i = 0; i < SWEEPS_MAX; i++)
+		atomic_store(&u->sweeps[i].is_over, true);
 }
 
 static bool upkeep_is_idle(const struct fm_engine *e)

@@ -6,6 +6,7 @@
  */
 #include <semaphore.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "mover/base/env.h"
 #include "mover/node/engine.h"
@@ -20,6 +21,7 @@
 struct swept {
 	struct fm_store store;
 	bool hangs;			/* each sweep of it, until the test lets it go */
+	bool is_long;			/* until it is told to end */
 	atomic_uint begun;
 	sem_t let_go;
 };
@@ -34,11 +36,12 @@ static void sweep(struct fm_store *s, const atomic_bool *is_over)
 {
 	struct swept *swept = fm_container_of(s, struct swept, store);
 
-	(void)is_over;
 	atomic_fetch_add(&swept->begun, 1);
 	sem_post(&begun);
 	while (swept->hangs && sem_wait(&swept->let_go) < 0)
 		;	/* interrupted */
+	while (swept->is_long && !atomic_load(is_over))
+		usleep(1000);
 }
 
 static void keep(struct fm_store *s)
@@ -168,10 +171,28 @@ static void test_many_hang(void)
 	tear_down(MANY);
 }
 
+/* Goal: the sweep of a store that is removed, or replaced, ends; that of another one does not. */
+static void test_gone(void)
+{
+	struct swept next = {.store = {.ops = &ops, .name = "s1", .device = 1}};
+
+	set_up(3);
+	for (unsigned i = 0; i < 3; i++)
+		stores[i].is_long = true;
+	await_sweeps(3);
+	fm_engine_remove_store(engine, "s0");
+	CU_ASSERT_EQUAL(fm_engine_set_store(engine, &next.store, NULL), 0);
+	await_sweeps(1);	/* of the next one: on the device of the first, whose sweep is over */
+	CU_ASSERT_TRUE(next.begun == 1 && !fm_upkeep_service.is_idle(engine));
+	stores[2].is_long = false;
+	tear_down(3);
+}
+
 static const struct fm_test tests[] = {
 	{"a sweep that hangs holds up no other store", test_one_hangs},
 	{"a sweep that hung and ended is followed by the next", test_comes_back},
 	{"stores on one device are swept one after another", test_one_device},
+	{"one of a store that is gone ends", test_gone},
 	{"four that hang are swept at once, and those that do not beside them", test_many_hang},
 };
 FM_TEST_MAIN("upkeep", tests)
