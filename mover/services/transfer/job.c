@@ -462,15 +462,16 @@ struct fm_holder *fm_job_holder(const struct fm_job *j)
 
 /*
  * The worker that runs the blocking calls of a job. A caller's files belong to the holder of that
- * user. A running tree has threads of its own, because its calls may hang. The end of a tree frees
- * those threads, so it must run on another worker.
+ * user. A running tree has threads of its own, because its calls may hang. They also close its
+ * large files that are over, which come one after the other. The end of a tree frees those threads,
+ * so it must run on another worker.
  */
 static struct fm_worker *worker_of(const struct fm_job *j)
 {
 	const struct fm_job *tree = j->parent ? j->parent : j;
 	struct fm_holder *holder = fm_job_holder(j);
 
-	if (j->state != FM_JOB_ENDED && tree->tree.is_listening)
+	if (tree->state != FM_JOB_ENDED && tree->tree.is_listening)
 		return fm_tree_file_worker(tree->file);
 	return holder ? fm_holder_worker(holder) : j->engine->env.worker;
 }

@@ -492,6 +492,16 @@ static void create_large_run(struct fm_work *work)
 	j->work_ret = create_large(j);
 }
 
+/* Those that are over, too, until they are closed. */
+static unsigned subs_kept(const struct fm_job *j)
+{
+	unsigned n = 0;
+
+	fm_list_each(at, next, &j->tree.subs)
+		n++;
+	return n;
+}
+
 /* Says why a large file is refused, with *code; NULL: it is not refused. */
 static const char *why_not(const struct fm_job *tree, const struct fm_wire_put *m, int *code)
 {
@@ -505,6 +515,8 @@ static const char *why_not(const struct fm_job *tree, const struct fm_wire_put *
 	*code = -EBUSY;
 	if (fm_job_subs(tree) >= FM_JOB_SUBS_MAX)
 		return "too many large files of one tree at once";
+	if (subs_kept(tree) >= FM_JOB_SUBS_KEPT_MAX)
+		return "too many large files of this tree are still being closed: a disk is slow";
 	*code = -ENOMEM;
 	return NULL;
 }
@@ -525,15 +537,6 @@ static void describe_large(const struct fm_wire_put *m, struct fm_tree_large *ou
 	out->path[m->path.len] = '\0';
 }
 
-static unsigned subs_kept(const struct fm_job *j)
-{
-	unsigned n = 0;
-
-	fm_list_each(at, next, &j->tree.subs)
-		n++;
-	return n;
-}
-
 void fm_job_tree_put(struct fm_session *s, const struct fm_wire_put *m)
 {
 	struct fm_job *tree = fm_job_find(s, m->tree), *j = NULL;
@@ -547,7 +550,7 @@ void fm_job_tree_put(struct fm_session *s, const struct fm_wire_put *m)
 		return;
 	}
 	why = why_not(tree, m, &code);
-	if (!why && subs_kept(tree) < FM_JOB_SUBS_KEPT_MAX) {
+	if (!why) {
 		describe_large(m, &large);
 		j = sub_new(tree, m->xfer, &large);
 	}
