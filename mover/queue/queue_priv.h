@@ -28,6 +28,8 @@ struct fm_store_ref;
  * its job; so long a job that is told to end waits for the thread that does it.
  */
 #define FM_QUEUE_OPEN_NS (10 * FM_NS_PER_S)
+/* ... and so long one that is not accepted yet; clients wait for 60 s for a word */
+#define FM_QUEUE_PROBE_NS (30 * FM_NS_PER_S)
 #define FM_QUEUE_LEAVE_NS FM_NS_PER_S
 
 #define FM_QUEUE_BOOT_LEN 32		/* digits of the number of a boot of the kernel */

@@ -139,7 +139,9 @@ static void at_work(struct fm_queue_try *t, void (*run)(struct fm_work *work),
 	t->is_at_work = true;
 	t->is_closing = run == close_run;
 	j->late_ns = fm_loop_now(j->queue->c.loop) +
-		     (j->end_code ? FM_QUEUE_LEAVE_NS : FM_QUEUE_OPEN_NS);
+		     (j->end_code	? FM_QUEUE_LEAVE_NS
+		      : j->is_accepted	? FM_QUEUE_OPEN_NS
+					: FM_QUEUE_PROBE_NS);
 	set_timer(j);
 	work(t, run, returned);
 }
@@ -1184,6 +1186,12 @@ static void go_without(struct fm_queue_job *j)
 {
 	struct fm_job_result r = { .code = j->end_code, .is_partial_kept = j->is_end_kept };
 
+	if (!j->end_code && !j->is_accepted) {
+		fm_queue_end_with(j, -ETIMEDOUT, true,
+				  "its file system, or another one here, does not answer: nobody "
+				  "could look at it for 30 s");
+		return;
+	}
 	place_give(j);
 	if (!j->end_code) {
 		j->late_ns = FM_NEVER;

@@ -1851,6 +1851,25 @@ static void test_the_timeout_holds_before_the_engine_has_it(void)
 	}
 }
 
+/* Goal: who has no limit is told, too, before he takes the daemon for dead. */
+static void test_a_look_that_hangs_is_told(void)
+{
+	struct caller a;
+
+	threads_up(1, 2);
+	stands("a", "stat", 0, true, &a);
+	pass(29 * FM_NS_PER_S);
+	CU_ASSERT_FALSE(a.is_done);
+	pass(FM_NS_PER_S);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_TRUE(a.is_done && a.result.code == -ETIMEDOUT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(a.result.err.text, "does not answer"));
+	gate_open();
+	settle();
+	CU_ASSERT_PTR_NULL(running("a"));
+	threads_down();
+}
+
 /* Goal: what is cancelled while its file system hangs is over, for the next daemon, too, and cannot
  * go on before that answers. */
 static void test_a_cancel_does_not_wait_for_a_file_system(void)
@@ -3050,6 +3069,7 @@ static const struct fm_test tests[] = {
 	{"an open that hangs keeps no place", test_an_open_that_hangs_keeps_no_place},
 	{"the timeout holds before the engine has it",
 	 test_the_timeout_holds_before_the_engine_has_it},
+	{"a look that hangs is told", test_a_look_that_hangs_is_told},
 	{"a cancel does not wait for a file system",
 	 test_a_cancel_does_not_wait_for_a_file_system},
 	{"who goes away leaves the thread", test_who_goes_away_leaves_the_thread},
