@@ -52,7 +52,7 @@ struct fm_holder {
 	struct fm_holders *all;
 	uid_t uid;
 	atomic_uint refs;
-	uint64_t used_ns;		/* when a tick saw a reference last, or it was told to end */
+	uint64_t used_ns;		/* a tick saw a reference last, or it was told to end */
 	bool is_ending;
 	struct fm_apart *apart;
 	struct fm_worker *worker;

@@ -129,7 +129,7 @@ unsigned fm_mount_in(const char *text, size_t len, const char *path, size_t *out
 	return is_found ? p.mount.id : 0;
 }
 
-/* What was mounted, as it is written there; of what a block device has, and without one, nothing. */
+/* What was mounted, as it is written there; nothing of what a block device has, and without one. */
 static struct fm_mountinfo_word source_of(const struct fm_mountinfo *mount)
 {
 	struct fm_mountinfo_more more;

@@ -645,8 +645,10 @@ static void open_as(struct fm_follow *f, const struct fm_config_store *of,
 		end_open(o);
 }
 
-/* Of one that is open at was: whether its path leads there. False: this is to be asked again. What a
- * look of an earlier configuration finds does not count. */
+/*
+ * Of one that is open at was: whether its path leads there. False: this is to be asked again. What
+ * a look of an earlier configuration finds does not count.
+ */
 static bool look_at(struct fm_follow *f, const struct fm_config_store *of,
 		    const struct fm_dirway *was, bool is_asked_for)
 {

@@ -4,9 +4,9 @@
  * FACTS_ASK, then FACTS until one has no MORE.
  *
  * To the engine a document is bytes: who reads it looks at it. A worker makes ours, one at a time;
- * whoever asks while it is made, or within two seconds, gets the same one. So peers that ask cost no
- * more than one that does, every two seconds. A reading that hangs costs one worker, is said in the
- * log, and is what peers hear until it comes back.
+ * whoever asks while it is made, or within two seconds, gets the same one. So peers that ask cost
+ * no more than one that does, every two seconds. A reading that hangs costs one worker, is said in
+ * the log, and is what peers hear until it comes back.
  */
 #ifndef FM_NODE_FACTS_H
 #define FM_NODE_FACTS_H

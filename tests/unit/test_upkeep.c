@@ -182,7 +182,7 @@ static void test_gone(void)
 	await_sweeps(3);
 	fm_engine_remove_store(engine, "s0");
 	CU_ASSERT_EQUAL(fm_engine_set_store(engine, &next.store, NULL), 0);
-	await_sweeps(1);	/* of the next one: on the device of the first, whose sweep is over */
+	await_sweeps(1);	/* of the next one: the first, on its device, is over */
 	CU_ASSERT_TRUE(next.begun == 1 && !fm_upkeep_service.is_idle(engine));
 	stores[2].is_long = false;
 	tear_down(3);
