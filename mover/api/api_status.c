@@ -238,14 +238,18 @@ static void add_doors(struct snapshot *s, const struct fm_list *doors)
 	fm_jw_array_end(&s->w);
 }
 
-/* Nothing that a restart would end; a job that waits goes on, or its command tries it again. */
+/*
+ * Nothing that a restart would end, or leave to a person: a job that waits goes on, or its command
+ * tries it again, but a detached one on a caller's file needs that from its user again.
+ */
 static bool is_idle(const struct fm_engine *engine, const struct fm_queue *queue)
 {
 	struct fm_queue_counts counts = { 0 };
 
 	if (queue)
 		fm_queue_counts(queue, &counts);
-	return counts.jobs[FM_QUEUE_RUNNING] == 0 && !fm_engine_is_working(engine);
+	return counts.jobs[FM_QUEUE_RUNNING] == 0 && counts.with_file == 0 &&
+	       !fm_engine_is_working(engine);
 }
 
 int fm_api_event_status(char *buf, size_t cap, uint64_t id, struct fm_engine *engine,

@@ -967,6 +967,8 @@ void fm_queue_counts(const struct fm_queue *q, struct fm_queue_counts *out)
 		const struct fm_queue_job *j = fm_container_of(at, struct fm_queue_job, at);
 
 		out->jobs[fm_queue_shown(j)] += !j->is_forgotten;
+		out->with_file += (j->state == FM_QUEUE_QUEUED || j->state == FM_QUEUE_WAITING) &&
+				  j->o.is_detached && j->o.end != FM_QUEUE_STORE;
 	}
 }
 

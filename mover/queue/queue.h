@@ -331,6 +331,9 @@ struct fm_queue_counts {
 	unsigned jobs[FM_QUEUE_STATE_COUNT];
 	uint64_t retries;
 	uint64_t ended[FM_QUEUE_STATE_COUNT];	/* DONE, FAILED, CANCELLED; others are 0 */
+	/* of now, QUEUED or WAITING: with a caller's own file or directory, which goes when the
+	 * daemon ends, so that the job is paused until its user hands it over again */
+	unsigned with_file;
 };
 
 void fm_queue_counts(const struct fm_queue *q, struct fm_queue_counts *out);

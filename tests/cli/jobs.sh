@@ -387,10 +387,16 @@ detach put n1:s/big n2:s/stop
 moving "$id"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 reach waiting "$id"
+# A restart would take its file from one that waits, so nothing is idle.
+ok fmove put --detach --quiet f n2:s/waits_with_file
+read -r own <out
+reach waiting "$own"
+fmove status --json | grep -q '"idle":false' || bad "an upgrade would restart n1, and pause $own: $(fmove status --json)"
 start_again n2
 fast 1
-ok fmove wait "$id"
+ok fmove wait "$id" "$own"
 same big "$(store 2)/stop"
+same f "$(store 2)/waits_with_file"
 slow 1
 # With a hole, for which the first try searches: the second sends all of it all the same.
 cp big holes

@@ -2184,6 +2184,34 @@ static void test_two_daemons_do_not_share_a_directory(void)
 	scene_down();
 }
 
+/* Goal: what a restart would leave to its user is counted while it waits, and nothing else is. */
+static void test_who_waits_with_a_file_is_counted(void)
+{
+	struct fm_queue_counts counts;
+	struct caller c[3];
+
+	scene_up(1);
+	detached(store_put("between", ALICE), &c[0]);
+	detached(store_put("stores", ALICE), &c[1]);
+	fm_queue_counts(q, &counts);
+	CU_ASSERT_EQUAL(counts.with_file, 0);
+	detached(file_put("file", ALICE), &c[2]);
+	fm_queue_counts(q, &counts);
+	CU_ASSERT_EQUAL(counts.with_file, 1);
+	end("between", 0);
+	end("stores", 0);
+	end("file", -EHOSTUNREACH);
+	CU_ASSERT_EQUAL(state_of(c[2].id), FM_QUEUE_WAITING);
+	fm_queue_counts(q, &counts);
+	CU_ASSERT_TRUE(counts.jobs[FM_QUEUE_RUNNING] == 0 && counts.with_file == 1);
+	queue_down();
+	queue_up(1);
+	CU_ASSERT_EQUAL(state_of(c[2].id), FM_QUEUE_PAUSED);
+	fm_queue_counts(q, &counts);
+	CU_ASSERT_EQUAL(counts.with_file, 0);
+	scene_down();
+}
+
 static void test_a_paused_job_goes_on_with_its_file(void)
 {
 	struct fm_queue_opts o;
@@ -3083,6 +3111,7 @@ static const struct fm_test tests[] = {
 	{"a number at the end costs no job", test_a_number_at_the_end_costs_no_job},
 	{"any part of a file does no harm", test_any_part_of_a_file_does_no_harm},
 	{"two daemons do not share a directory", test_two_daemons_do_not_share_a_directory},
+	{"who waits with a file is counted", test_who_waits_with_a_file_is_counted},
 	{"a paused job goes on with its file", test_a_paused_job_goes_on_with_its_file},
 	{"a failed job can be tried again", test_a_failed_job_can_be_tried_again},
 	{"only the last that ended are kept", test_only_the_last_that_ended_are_kept},
