@@ -44,6 +44,15 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+uint64_t fm_queue_deadline_within(const struct fm_queue_job *j, uint64_t most_ns)
+{
+	uint64_t now_ns = fm_loop_now(j->queue->c.loop);
+
+	if (!j->deadline_ns)
+		return most_ns;
+	return j->deadline_ns > now_ns ? least(most_ns, j->deadline_ns - now_ns) : 1;
+}
+
 static uint64_t left_ns(const struct fm_queue_job *j)
 {
 	const struct fm_queue_deadline *d = &j->noted;

@@ -46,7 +46,7 @@ bool fm_queue_asks_room(struct fm_queue_job *j)
 					   .path = "",
 					   .after = "",
 					   .who = j->o.job.who,
-					   .timeout_ns = ROOM_NS };
+					   .timeout_ns = fm_queue_deadline_within(j, ROOM_NS) };
 	struct fm_err err;
 
 	if (!is_update(j) || !j->o.job.is_put || j->is_asked || j->try->attr.size == 0 ||

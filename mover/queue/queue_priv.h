@@ -223,6 +223,8 @@ void fm_queue_keep(struct fm_queue_job *j);
 /* queue_deadline.c */
 void fm_queue_boot_read(char boot[static FM_QUEUE_BOOT_LEN + 1]);
 void fm_queue_deadline_note(struct fm_queue_job *j);
+/* How long a request of the job may take: `most`, or what is left to the job if that is less. */
+uint64_t fm_queue_deadline_within(const struct fm_queue_job *j, uint64_t most_ns);
 /* From what was noted. */
 void fm_queue_deadline_restore(struct fm_queue_job *j);
 

@@ -42,6 +42,8 @@
 #include "mover/store/held_file.h"
 #include "mover/store/sys.h"
 
+#define COMPARE_NS (30 * FM_NS_PER_S)	/* of each end that is asked what it has there */
+
 static void settle(struct fm_queue_job *j, const struct fm_job_result *result);
 static void start(struct fm_queue_job *j);
 static bool may_start(const struct fm_queue_job *j);
@@ -1136,6 +1138,7 @@ static int ask(struct fm_queue_job *j, bool is_far,
 		.path = is_far ? j->o.job.path : j->o.own_path,
 		.path_len = is_far ? j->o.job.path_len : j->o.own_path_len,
 		.who = j->o.job.who,
+		.timeout_ns = fm_queue_deadline_within(j, COMPARE_NS),
 	};
 	struct fm_err err;
 

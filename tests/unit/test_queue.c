@@ -71,6 +71,7 @@ static struct {
 	void (*done)(void *ctx, const struct fm_request_result *result);
 	void *ctx;
 	bool is_far;
+	uint64_t timeout_ns;
 	unsigned count;
 } asked;
 
@@ -141,6 +142,7 @@ static int engine_request(struct fm_engine *e, const struct fm_request_opts *o,
 	asked.done = done;
 	asked.ctx = ctx;
 	asked.is_far = o->node != NULL;
+	asked.timeout_ns = o->timeout_ns;
 	asked.count++;
 	return 0;
 }
@@ -1320,6 +1322,43 @@ static void test_a_job_can_be_cancelled_in_every_state(void)
 	CU_ASSERT_EQUAL(state_of(c[2].id), FM_QUEUE_CANCELLED);
 	pass(100 * FM_NS_PER_S);
 	CU_ASSERT_EQUAL(running_count(), 0);
+	scene_down();
+}
+
+/* Goal: what the queue itself asks for a job takes no longer than the job has. */
+static void test_the_timeout_holds_for_what_is_asked(void)
+{
+	struct fm_entry entry = { .attr = own_attr };
+	struct fm_request_result r = { .entries = &entry, .count = 1 };
+	struct fm_queue_opts o;
+	struct caller c;
+
+	scene_up(2);
+	o = store_put("tree", ALICE);
+	o.is_tree = o.job.is_update = true;
+	o.job.timeout_ns = 3 * FM_NS_PER_S;
+	submitted(&o, &c);
+	CU_ASSERT_EQUAL_FATAL(asked.count, 1);
+	CU_ASSERT_EQUAL(asked.timeout_ns, 3 * FM_NS_PER_S);
+	r.code = -ETIMEDOUT;
+	asked.done(asked.ctx, &r);
+	end("tree", 0);
+	o = store_put("a", ALICE);
+	o.retry_ns = FM_RETRY_ALWAYS;
+	o.job.timeout_ns = 20 * FM_NS_PER_S;
+	submitted(&o, &c);
+	end("a", -ECONNRESET);
+	pass(5 * FM_NS_PER_S);
+	end("a", -EEXIST);
+	CU_ASSERT_EQUAL_FATAL(asked.count, 2);
+	CU_ASSERT_EQUAL(asked.timeout_ns, 15 * FM_NS_PER_S);
+	r.code = 0;
+	asked.done(asked.ctx, &r);
+	CU_ASSERT_EQUAL_FATAL(asked.count, 3);
+	CU_ASSERT_EQUAL(asked.timeout_ns, 15 * FM_NS_PER_S);
+	asked.done(asked.ctx, &r);
+	run();
+	CU_ASSERT_TRUE(c.is_done && c.result.code == 0);
 	scene_down();
 }
 
@@ -3075,6 +3114,7 @@ static const struct fm_test tests[] = {
 	{"a target that an earlier try made is done",
 	 test_a_target_that_an_earlier_try_made_is_done},
 	{"a job can be cancelled in every state", test_a_job_can_be_cancelled_in_every_state},
+	{"the timeout holds for what is asked", test_the_timeout_holds_for_what_is_asked},
 	{"a cancelled update that was measured is not done",
 	 test_a_cancelled_update_that_was_measured_is_not_done},
 	{"a job can be cancelled while it is accepted",
