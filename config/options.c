@@ -246,8 +246,8 @@ const struct fm_option fm_options[] = {
 	  "What the store may hold: the sizes of its files with their holes (apparent, not "
 	  "allocated), what running transfers promised, and replaced versions as long as they are "
 	  "kept; 0: as much as the file system has room for. What is in a directory that fmoved "
-	  "may not read (another user's, closed to others), or deeper than 1023 directories, is "
-	  "left out when it counts anew: the log says where" },
+	  "may not read (another user's, closed to others) is left out when it counts anew: the "
+	  "log says where" },
 	{ "stores.partial_keep", FM_OPTION_TIME, STORE(partial_keep_ns), 1 * FM_NS_PER_S,
 	  366 * 24 * 3600 * FM_NS_PER_S,
 	  "168h", NULL, true,

@@ -15,7 +15,6 @@
 #include "mover/store/made_dir.h"
 #include "mover/store/store.h"
 #include "mover/store/sys.h"
-#include "mover/store/walk.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
 
@@ -220,24 +219,6 @@ static int make_dirs(int root, const char *path, size_t len, const struct fm_pat
 	return at;
 }
 
-/*
- * What walks do not reach is neither counted for a quota nor swept, verified or removed as a whole.
- */
-static int check_depth(const char *path, struct fm_err *err)
-{
-	struct fm_path_shown shown;
-	unsigned depth = 1;
-
-	for (const char *at = path; *at; at++)
-		depth += *at == '/';
-	if (depth < FM_WALK_DEPTH_MAX)
-		return 0;
-	return fm_err_set(err, -EOVERFLOW,
-			  "make \"%s\": it is nested deeper than %d directories; choose a shorter "
-			  "path",
-			  fm_path_show(path, &shown), FM_WALK_DEPTH_MAX - 2);
-}
-
 int fm_path_open_parent(int root, const char *path, const struct fm_path_make *make,
 			struct fm_path_parent *out, struct fm_err *err)
 {
@@ -245,10 +226,7 @@ int fm_path_open_parent(int root, const char *path, const struct fm_path_make *m
 	const char *slash = strrchr(path, '/');
 	const char *verb = "open the directory of";
 	size_t len = slash ? (size_t)(slash - path) : 0;
-	int ret = make ? check_depth(path, err) : 0;
 
-	if (ret < 0)
-		return ret;
 	if (!path[0])
 		return fm_path_fail(err, -EINVAL, verb, path);
 	parent.name = slash ? slash + 1 : path;

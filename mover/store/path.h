@@ -53,8 +53,7 @@ int fm_path_open(int root, const char *path, int flags, struct fm_err *err);
 
 /*
  * The directory that holds the last component of a checked path that is not "". make: missing
- * directories are made, and a path that walks (walk.h) do not reach is refused, -EOVERFLOW; or
- * NULL.
+ * directories are made; or NULL.
  */
 int fm_path_open_parent(int root, const char *path, const struct fm_path_make *make,
 			struct fm_path_parent *out, struct fm_err *err);

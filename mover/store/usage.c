@@ -58,6 +58,7 @@ static uint64_t count_entry(const struct fm_walk_at *at)
 struct sum {
 	uint64_t bytes;
 	unsigned passed_over;		/* directories */
+	bool is_cut;			/* some of them are nested too deep, or were moved */
 	int why;			/* of the first, and its path: */
 	char first[FM_PATH_LEN_MAX + 1];
 };
@@ -65,6 +66,7 @@ struct sum {
 static void pass_over(struct sum *sum, const struct fm_walk *walk, const struct fm_walk_at *at,
 		      int why)
 {
+	sum->is_cut = sum->is_cut || why == -EOVERFLOW || why == -ESTALE;
 	if (sum->passed_over++ > 0)
 		return;
 	sum->why = why;
@@ -120,6 +122,19 @@ static void tell(struct fm_usage *usage, const struct sum *sum)
 		    usage->store, fm_path_show(sum->first, &shown), why, sum->passed_over - 1);
 }
 
+/*
+ * Whoever writes to a store can nest what lies in it too deep to be counted. What was used stays
+ * used then, so that nobody gets more than the quota by that.
+ */
+static void set_used(struct fm_usage *usage, const struct sum *sum, uint64_t meanwhile)
+{
+	uint64_t now = sum->bytes + meanwhile, old = atomic_load(&usage->used);
+
+	while (!(sum->is_cut && old > now) &&
+	       !atomic_compare_exchange_weak(&usage->used, &old, now))
+		;
+}
+
 int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err)
 {
 	uint64_t added = atomic_load(&usage->added);
@@ -140,7 +155,7 @@ int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err)
 		return fm_err_sys(err, ret, "count the bytes there");
 	/* What came meanwhile may have been passed by, or be counted twice: the next count
 	 * knows. */
-	atomic_store(&usage->used, sum.bytes + atomic_load(&usage->added) - added);
+	set_used(usage, &sum, atomic_load(&usage->added) - added);
 	tell(usage, &sum);
 	return 0;
 }

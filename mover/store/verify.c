@@ -137,7 +137,7 @@ static void set_path(struct fm_verify_run *r, const struct fm_walk_at *at)
 
 	for (unsigned i = 1; i < above && len < sizeof(r->path); i++)
 		len += (size_t)snprintf(r->path + len, sizeof(r->path) - len, "%s%s",
-					len ? "/" : "", r->walk->names[i]);
+					len ? "/" : "", r->walk->levels[i].name);
 	if (len < sizeof(r->path))
 		/* cut: for people */
 		(void)snprintf(r->path + len, sizeof(r->path) - len, "%s%s", len ? "/" : "",

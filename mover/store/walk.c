@@ -17,51 +17,149 @@
 #include "mover/store/sys.h"
 #include "mover/tree/tsys.h"
 
-/* Make fd the innermost level; taken over. name: copied, or NULL for the root. */
-static int walk_push(struct fm_walk *walk, int fd, const char *name)
-{
-	char *copy = NULL;
-	DIR *dir = NULL;
+#define KEPT 512		/* the outermost levels, which stay open */
+#define WINDOW 512		/* the innermost ones */
+#define LEVELS_FIRST 16
 
-	if (walk->depth == FM_WALK_DEPTH_MAX) {
-		close(fd);
+static struct fm_walk_level *innermost(const struct fm_walk *walk)
+{
+	return &walk->levels[walk->depth - 1];
+}
+
+/* ---- down ---- */
+
+static int more_levels(struct fm_walk *walk)
+{
+	unsigned cap = walk->cap ? 2 * walk->cap : LEVELS_FIRST;
+	struct fm_walk_level *levels;
+
+	if (walk->depth == FM_WALK_DEPTH_MAX || FM_FAULT("store.walk_deep"))
 		return -EOVERFLOW;
-	}
-	if (name)
-		copy = FM_FAULT("store.walk_alloc") ? NULL : strdup(name);
-	if (!name || copy)
-		dir = FM_FAULT("store.opendir") ? NULL : fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		free(copy);
+	if (walk->depth < walk->cap)
+		return 0;
+	levels = FM_FAULT("store.walk_levels") ? NULL
+					       : realloc(walk->levels, cap * sizeof(*levels));
+	if (!levels)
 		return -ENOMEM;
-	}
-	walk->names[walk->depth] = copy;
-	walk->levels[walk->depth++] = dir;
+	walk->levels = levels;
+	walk->cap = cap;
 	return 0;
 }
 
-static void walk_pop(struct fm_walk *walk)
+/*
+ * The outermost one of the window is closed for now. A tree that goes is read again from the
+ * beginning, where all that was met has gone.
+ */
+static int shelve(struct fm_walk *walk, struct fm_walk_level *l)
+{
+	struct stat st;
+	int ret = fm_sys_fstat(dirfd(l->dir), &st);
+
+	if (ret < 0)
+		return ret;
+	l->cookie = walk->opens ? 0 : telldir(l->dir);
+	if (l->cookie < 0)
+		return -errno;
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+	(void)closedir(l->dir);		/* only read */
+	l->dir = NULL;
+	return 0;
+}
+
+/* Make fd the innermost level; taken over. name: copied, or NULL for the root. */
+static int walk_push(struct fm_walk *walk, int fd, const char *name)
+{
+	struct fm_walk_level l = { .dir = NULL };
+	int ret = more_levels(walk);
+
+	if (ret == 0 && name) {
+		l.name = FM_FAULT("store.walk_alloc") ? NULL : strdup(name);
+		ret = l.name ? 0 : -ENOMEM;
+	}
+	if (ret == 0 && walk->depth >= KEPT + WINDOW)
+		ret = shelve(walk, &walk->levels[walk->depth - WINDOW]);
+	if (ret == 0) {
+		l.dir = FM_FAULT("store.opendir") ? NULL : fdopendir(fd);
+		ret = l.dir ? 0 : -ENOMEM;
+	}
+	if (ret < 0) {
+		close(fd);
+		free(l.name);
+		return ret;
+	}
+	walk->levels[walk->depth++] = l;
+	return 0;
+}
+
+/* ---- up ---- */
+
+static void forget_left(struct fm_walk *walk)
+{
+	if (walk->left.dir)
+		(void)closedir(walk->left.dir);		/* only read */
+	free(walk->left.name);
+	walk->left = (struct fm_walk_level){ .dir = NULL };
+}
+
+/* Takes off the innermost level, which is what was left then. */
+static void walk_drop(struct fm_walk *walk)
 {
 	assert(walk->depth > 0);
-	walk->depth--;
-	closedir(walk->levels[walk->depth]);
-	free(walk->left);
-	walk->left = walk->names[walk->depth];
+	forget_left(walk);
+	walk->left = walk->levels[--walk->depth];
+}
+
+/* What was left is open: the one that it is in, at the place where the walk left that. */
+static int unshelve(const struct fm_walk *walk, struct fm_walk_level *l)
+{
+	int fd = FM_FAULT("store.walk_up")
+			 ? (errno = EIO, -1)
+			 : openat(dirfd(walk->left.dir), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+	int ret = fd < 0 ? -errno : fm_sys_fstat(fd, &st);
+
+	if (ret == 0 && (st.st_dev != l->dev || st.st_ino != l->ino))
+		ret = -ESTALE;
+	if (ret == 0) {
+		l->dir = FM_FAULT("store.opendir") ? NULL : fdopendir(fd);
+		ret = l->dir ? 0 : -ENOMEM;
+	}
+	if (ret < 0) {
+		if (fd >= 0)
+			close(fd);
+		return ret;
+	}
+	if (l->cookie > 0)
+		seekdir(l->dir, l->cookie);
+	return 0;
+}
+
+/* Out of the innermost level. After an error also out of all whose parents are not open. */
+static int walk_pop(struct fm_walk *walk)
+{
+	int ret;
+
+	walk_drop(walk);
+	if (walk->depth == 0 || innermost(walk)->dir)
+		return 0;
+	ret = unshelve(walk, innermost(walk));
+	while (ret < 0 && !innermost(walk)->dir)
+		walk_drop(walk);
+	return ret;
 }
 
 int fm_walk_start(struct fm_walk *walk, int dir)
 {
-	walk->depth = 0;
-	walk->left = NULL;
-	walk->stays = walk->opens = false;
+	*walk = (struct fm_walk){ .depth = 0 };
 	return walk_push(walk, dir, NULL);
 }
 
 void fm_walk_skip(struct fm_walk *walk)
 {
 	assert(walk->depth > 1);
-	walk_pop(walk);
+	(void)walk_pop(walk);	/* into the one that it was met in, which is open */
+	forget_left(walk);
 }
 
 int fm_walk_path(const struct fm_walk *walk, const struct fm_walk_at *at, char *out, size_t cap)
@@ -70,7 +168,8 @@ int fm_walk_path(const struct fm_walk *walk, const struct fm_walk_at *at, char *
 
 	/* A directory that was met is the innermost level already. */
 	for (unsigned i = 1; i <= walk->depth; i++) {
-		const char *name = i < walk->depth ? walk->names[i] : at->is_dir ? "" : at->name;
+		const char *last = at->is_dir ? "" : at->name;
+		const char *name = i < walk->depth ? walk->levels[i].name : last;
 		int add =
 			snprintf(out + len, cap - len, "%s%s", len > 0 && name[0] ? "/" : "", name);
 
@@ -84,9 +183,10 @@ int fm_walk_path(const struct fm_walk *walk, const struct fm_walk_at *at, char *
 void fm_walk_end(struct fm_walk *walk)
 {
 	while (walk->depth > 0)
-		walk_pop(walk);
-	free(walk->left);
-	walk->left = NULL;
+		walk_drop(walk);
+	forget_left(walk);
+	free(walk->levels);
+	*walk = (struct fm_walk){ .depth = 0 };
 }
 
 static bool entry_is_dir(int dir, const struct dirent *entry)
@@ -112,11 +212,15 @@ static struct dirent *read_entry(DIR *dir)
 /* Leaves the innermost directory. */
 static int walk_leave(struct fm_walk *walk, struct fm_walk_at *out)
 {
-	walk_pop(walk);
+	int ret = walk_pop(walk);
+
 	if (walk->depth == 0)
-		return 0;
-	*out = (struct fm_walk_at){ .dir = dirfd(walk->levels[walk->depth - 1]), .name = walk->left,
-				    .is_dir = true, .is_leaving = true };
+		return ret;
+	*out = (struct fm_walk_at){ .dir = dirfd(innermost(walk)->dir),
+				    .name = walk->left.name };
+	if (ret < 0)
+		return ret;
+	out->is_dir = out->is_leaving = true;
 	return 1;
 }
 
@@ -174,7 +278,7 @@ int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out)
 
 	if (walk->depth == 0)
 		return 0;
-	dir = walk->levels[walk->depth - 1];
+	dir = innermost(walk)->dir;
 	entry = FM_FAULT("store.readdir") ? (errno = EIO, NULL) : read_entry(dir);
 	if (!entry)
 		return errno ? walk_give_up(walk, -errno, out) : walk_leave(walk, out);

@@ -3,8 +3,12 @@
  * walk - every name in a directory tree, without recursion and without following links.
  *
  * A directory is met twice: before its entries and, with is_leaving, behind them (so that it may be
- * removed then). Entries may be removed while the walk is at them. One open directory per level,
- * FM_WALK_DEPTH_MAX levels. Worker threads.
+ * removed then). Entries may be removed while the walk is at them. Worker threads.
+ *
+ * However deep and however long the paths are: what no path can name is met, too, by way of links
+ * and renames any depth can be made. 1024 directories are open at most. Of the ones between the
+ * outermost 512 and the innermost 512 some 50 bytes remember where to read on; a walk finds them
+ * again by their "..", or, if something was moved meanwhile, leaves what is in them.
  */
 #ifndef FM_STORE_WALK_H
 #define FM_STORE_WALK_H
@@ -12,15 +16,23 @@
 #include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
-#define FM_WALK_DEPTH_MAX 1024
+#define FM_WALK_DEPTH_MAX (1u << 18)	/* directories in one another: 12 MiB of memory */
+
+struct fm_walk_level {
+	DIR *dir;			/* NULL: shelved, and this is where to read on: */
+	long cookie;
+	dev_t dev;
+	ino_t ino;
+	/* of the directory itself, in its parent; the root's is NULL */
+	char *name;
+};
 
 struct fm_walk {
-	DIR *levels[FM_WALK_DEPTH_MAX];
-	/* of the directory itself, in its parent; the root's is NULL */
-	char *names[FM_WALK_DEPTH_MAX];
-	unsigned depth;			/* levels open */
-	char *left;			/* the name that is_leaving lent out */
+	struct fm_walk_level *levels;
+	unsigned depth, cap;		/* levels open or shelved; allocated */
+	struct fm_walk_level left;	/* what is_leaving lent out; all 0: nothing */
 	/* Does not enter what is mounted: -EXDEV from fm_walk_next(), which has named it. False at
 	 * first. */
 	bool stays;
@@ -41,8 +53,9 @@ int fm_walk_start(struct fm_walk *walk, int dir);
 
 /*
  * 1 and the next entry, 0 at the end, -EOVERFLOW if it is too deep, or the error of reading. After
- * an error *out names the directory that was not entered, or that could not be read on and was left
- * (as no directory, so fm_walk_path() tells its path); the next call goes on behind it.
+ * an error *out names the directory that was not entered, or that could not be read on, or found
+ * again (-ESTALE and others), and was left (as no directory, so fm_walk_path() tells its path); the
+ * next call goes on behind it.
  */
 int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out);
 

@@ -10,6 +10,8 @@
 #include "mover/store/walk.h"
 #include "tests/unit/store_scene.h"
 
+#define DEEP 1300	/* more than a walk has open */
+
 /* One page; returns the count or the error. */
 static int page(const char *path, const char *after, size_t max, struct fm_entry *out)
 {
@@ -212,16 +214,74 @@ static void test_remove_fails(void)
 	end();
 }
 
-/* Goal: a tree deeper than the walk goes is refused with a reason, and can be removed in parts. */
+/* Goal: a tree goes however deep it is, also what lies beside the deepest way; too deep is refused
+ * with a reason. */
 static void test_remove_deep(void)
 {
+	unsigned fds;
+
 	begin(ON_DISK, false);
-	make_deep(FM_WALK_DEPTH_MAX + 2);
+	fds = fds_open();
+	make_deep(DEEP);
+	CU_ASSERT_TRUE(put("d/d/x/f", 1, 1, false) == 0 && put("d/f", 1, 1, false) == 0);
+	fm_fault_arm("store.walk_deep", 3);
 	CU_ASSERT_EQUAL(rm("d", true), -EOVERFLOW);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "deeper than 1024"));
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "deeper than 262144"));
 	CU_ASSERT_EQUAL(access(at("d"), F_OK), 0);
-	CU_ASSERT_EQUAL(rm("d/d/d", true), 0);
 	CU_ASSERT_EQUAL(rm("d", true), 0);
+	CU_ASSERT_EQUAL(dir_count(dir, ""), 2);
+	CU_ASSERT_EQUAL(fds_open(), fds);
+	end();
+}
+
+/* The names of a walk through the store, directories once each. *failed: errors that it went on
+ * behind. */
+static unsigned count_names(unsigned *failed)
+{
+	struct fm_walk walk;
+	struct fm_walk_at at;
+	unsigned met = 0;
+	int ret = fm_walk_start(&walk, open(dir, O_RDONLY | O_DIRECTORY));
+
+	*failed = 0;
+	while (ret == 0 && ((ret = fm_walk_next(&walk, &at)) > 0 || fm_walk_goes_on(&walk, ret))) {
+		*failed += ret < 0;
+		met += ret > 0 && !at.is_leaving;
+		ret = 0;
+	}
+	CU_ASSERT_EQUAL(ret, 0);
+	fm_walk_end(&walk);
+	return met;
+}
+
+/* Goal: a walk meets everything once, though it had to close directories on the way; where one is
+ * not found again it goes on behind what it cannot get to. */
+static void test_walk_deep(void)
+{
+	char path[2 * (DEEP - 600)];
+	unsigned failed, fds;
+
+	begin(ON_DISK, false);
+	fds = fds_open();
+	make_deep(DEEP);
+	for (size_t i = 0; i < sizeof(path); i += 2)
+		memcpy(path + i, "d/", 2);
+	memcpy(path + sizeof(path) - 2, "f", 2);
+	CU_ASSERT_EQUAL(put(path, 1, 1, false), 0);
+	for (const char *name = "123"; *name; name++) {
+		path[sizeof(path) - 2] = *name;
+		CU_ASSERT_EQUAL(put(path, 1, 1, false), 0);
+	}
+	CU_ASSERT_EQUAL(put("d/f", 1, 1, false), 0);
+	CU_ASSERT_EQUAL(put("f", 1, 1, false), 0);
+	CU_ASSERT_EQUAL(count_names(&failed), DEEP + 6);
+	CU_ASSERT_EQUAL(failed, 0);
+	fm_fault_arm("store.walk_up", 1);
+	CU_ASSERT_TRUE(count_names(&failed) >= DEEP + 2);
+	CU_ASSERT_TRUE(fm_fault_fired() && failed == 1);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(fds_open(), fds);
 	end();
 }
 
@@ -307,28 +367,6 @@ static void test_remove_in_frozen(void)
 	end();
 }
 
-/* Goal: a path that no walk reaches is not made, whatever would be made there; one that walks reach
- * is, and is found by them. */
-static void test_too_deep(void)
-{
-	const struct fm_create how = { .size = 1 };
-	char path[2 * FM_WALK_DEPTH_MAX];
-	struct fm_file *file;
-
-	begin(ON_DISK, false);
-	for (size_t i = 0; i < FM_WALK_DEPTH_MAX; i++)
-		memcpy(path + 2 * i, "d/", 2);
-	path[sizeof(path) - 1] = '\0';
-	CU_ASSERT_EQUAL(put(path, 1, 1, false), -EOVERFLOW);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nested deeper than 1022 directories"));
-	CU_ASSERT_EQUAL(s->ops->create(s, path, &root_user, &how, &file, &err), -EOVERFLOW);
-	CU_ASSERT_EQUAL(s->ops->mkdir(s, path, &root_user, &err), -EOVERFLOW);
-	CU_ASSERT_EQUAL(dir_count(dir, ""), 2);
-	CU_ASSERT_EQUAL(s->ops->mkdir(s, path + 2, &root_user, &err), 0);
-	CU_ASSERT_EQUAL(rm("d", true), 0);
-	end();
-}
-
 static void test_mkdir(void)
 {
 	struct fm_attr attr;
@@ -359,7 +397,7 @@ static const struct fm_test tests[] = {
 	{"a tree that is read-only goes, where it is ours", test_remove_frozen},
 	{"what is another user's keeps its mode", test_remove_of_others},
 	{"a tree whose name cannot go stays", test_remove_in_frozen},
-	{"what walks do not reach is not made", test_too_deep},
+	{"a walk goes as deep as there are directories", test_walk_deep},
 	{ "mkdir makes what is missing", test_mkdir },
 };
 FM_TEST_MAIN("store ops", tests)

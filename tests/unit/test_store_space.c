@@ -10,7 +10,6 @@
 
 #include "mover/base/fault.h"
 #include "mover/store/usage.h"
-#include "mover/store/walk.h"
 #include "tests/unit/may_mount.h"
 #include "tests/unit/store_scene.h"
 
@@ -155,8 +154,8 @@ static const char *log_of_counts(struct fm_usage *usage)
 	return text;
 }
 
-/* Goal: what one user closes to others, or makes too deep, leaves a store with a quota open to all:
- * the rest is counted, and the log says once what is not. */
+/* Goal: what one user closes to others leaves a store with a quota open to all: the rest is
+ * counted, and the log says once what is not. */
 static void test_quota_passes_over(void)
 {
 	struct fm_usage usage = { .store = "s", .quota = 10000 };
@@ -166,15 +165,44 @@ static void test_quota_passes_over(void)
 	CU_ASSERT_EQUAL(chmod(dir, 0755), 0);
 	CU_ASSERT_TRUE(put("a", 100, 1, false) == 0 && put("closed/f", 200, 1, false) == 0 &&
 		       put("z/f", 400, 1, false) == 0);
-	make_deep(FM_WALK_DEPTH_MAX + 2);
+	CU_ASSERT_TRUE(put("also/f", 800, 1, false) == 0 && chmod(at("also"), 0) == 0);
 	CU_ASSERT_EQUAL(chmod(at("closed"), 0), 0);
 	text = log_of_counts(&usage);
-	CU_ASSERT_EQUAL(chmod(at("closed"), 0755), 0);
+	CU_ASSERT_TRUE(chmod(at("closed"), 0755) == 0 && chmod(at("also"), 0755) == 0);
 	CU_ASSERT_EQUAL(atomic_load(&usage.used), 500);
 	CU_ASSERT_EQUAL(atomic_load(&usage.passed_over), 2);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(strstr(text, "store s: the quota leaves out what is in \""));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "and in 1 more directories"));
 	CU_ASSERT_PTR_NULL(strstr(strstr(text, "store s:") + 1, "store s:"));
+	end();
+}
+
+/* Goal: nesting deep frees no room: what lies there is counted, and where it is too deep for that
+ * what was used stays used. */
+static void test_quota_deep(void)
+{
+	struct fm_usage usage = { .store = "s", .quota = 10000 };
+	char path[2 * 1300];
+	int root;
+
+	begin(ON_DISK, false);
+	for (size_t i = 0; i < sizeof(path); i += 2)
+		memcpy(path + i, "d/", 2);
+	path[sizeof(path) - 1] = '\0';
+	CU_ASSERT_TRUE(put(path, 300, 1, false) == 0 && put("a", 100, 1, false) == 0);
+	root = open(dir, O_RDONLY | O_DIRECTORY);
+	CU_ASSERT_EQUAL(fm_usage_count(&usage, root, &err), 0);
+	CU_ASSERT_EQUAL(atomic_load(&usage.used), 400);
+	fm_fault_arm("store.walk_deep", 2);
+	CU_ASSERT_EQUAL(fm_usage_count(&usage, root, &err), 0);
+	CU_ASSERT_EQUAL(atomic_load(&usage.used), 400);
+	fm_fault_arm("store.walk_deep", 2);
+	atomic_store(&usage.used, 0);
+	CU_ASSERT_EQUAL(fm_usage_count(&usage, root, &err), 0);
+	CU_ASSERT_EQUAL(atomic_load(&usage.used), 100);
+	CU_ASSERT_EQUAL(atomic_load(&usage.passed_over), 1);
+	fm_fault_arm(NULL, 0);
+	close(root);
 	end();
 }
 
@@ -484,6 +512,7 @@ static const struct fm_test tests[] = {
 	{ "a stream meets the quota while it is written", test_quota_stream },
 	{ "what is promised counts, holes too", test_quota_sparse },
 	{"a quota passes over what cannot be read", test_quota_passes_over},
+	{"a quota counts what is nested deep", test_quota_deep},
 	{"a quota leaves a directory that cannot be read on", test_quota_unread},
 	{"a quota that cannot be counted again refuses for want of room", test_quota_count_fails},
 	{ "a size that cannot fit is refused at once", test_impossible_size },
