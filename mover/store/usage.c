@@ -144,8 +144,9 @@ int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err)
 	if (usage->quota == 0)
 		return 0;
 	ret = usage_walk(root, &sum);
-	/* Also if it failed: who asks next need not wait for that again. */
-	atomic_store(&usage->counted_ns, now_ns());
+	/* Also if it failed for what stays so: who asks next need not wait for that again. */
+	if (!fm_walk_is_lack(ret))
+		atomic_store(&usage->counted_ns, now_ns());
 	if (ret == -E2BIG)
 		return fm_err_set(err, ret,
 				  "more than %d names are too many to count for a quota; use the "
@@ -231,25 +232,42 @@ void fm_usage_keep_promise(struct fm_usage *usage, uint64_t bytes)
 	fm_usage_break_promise(usage, bytes);
 }
 
-/* Asks try(). If it refuses, the store is counted again first. */
-static int ask(struct fm_usage *usage, int root, uint64_t bytes,
-	       int (*try)(struct fm_usage *usage, uint64_t bytes), struct fm_err *err)
+static int refuse(const struct fm_usage *usage, uint64_t bytes, const struct fm_err *why,
+		  struct fm_err *err)
 {
-	int ret = try(usage, bytes);
-	struct fm_err why = { 0 };
-
-	if (ret == -EDQUOT && now_ns() - atomic_load(&usage->counted_ns) > RECOUNT_NS &&
-	    fm_usage_count(usage, root, &why) == 0)
-		ret = try(usage, bytes);
-	if (ret == 0)
-		return 0;
-	return fm_err_set(err, ret,
+	return fm_err_set(err, -EDQUOT,
 			  "over the store's quota: %llu bytes are needed, %llu of %llu are used, "
 			  "%llu promised to running transfers%s%s",
 			  (unsigned long long)bytes, (unsigned long long)atomic_load(&usage->used),
 			  (unsigned long long)usage->quota,
 			  (unsigned long long)atomic_load(&usage->reserved),
-			  why.code < 0 ? "; not counted again: " : "", why.text);
+			  why->code < 0 ? "; not counted again: " : "", why->text);
+}
+
+/*
+ * Asks try(). If it refuses, the store is counted again first. Where that is not possible just now,
+ * nobody knows whether the quota is the reason, and -EDQUOT would have versions removed that are
+ * kept.
+ */
+static int ask(struct fm_usage *usage, int root, uint64_t bytes,
+	       int (*try)(struct fm_usage *usage, uint64_t bytes), struct fm_err *err)
+{
+	int ret = try(usage, bytes), counted = 0;
+	struct fm_err why = { 0 };
+
+	if (ret == -EDQUOT && now_ns() - atomic_load(&usage->counted_ns) > RECOUNT_NS) {
+		counted = fm_usage_count(usage, root, &why);
+		if (counted == 0)
+			ret = try(usage, bytes);
+	}
+	if (ret == 0)
+		return 0;
+	if (fm_walk_is_lack(counted))
+		return fm_err_set(err, counted,
+				  "whether %llu bytes more are within the store's quota is not "
+				  "known just now, try again: %s",
+				  (unsigned long long)bytes, why.text);
+	return refuse(usage, bytes, &why, err);
 }
 
 int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err)

@@ -47,8 +47,11 @@ int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err);
 int fm_usage_reserve(struct fm_usage *usage, uint64_t bytes);
 void fm_usage_unreserve(struct fm_usage *usage, uint64_t bytes);
 
-/* As fm_usage_reserve(), but counts again before it refuses (at most once in ten seconds), and says
- * the numbers; where that cannot be counted it says why, and the numbers it had. */
+/*
+ * As fm_usage_reserve(), but counts again before it refuses (at most once in ten seconds), and says
+ * the numbers; where that cannot be counted it says why, and the numbers it had. -ENOMEM, -EMFILE,
+ * -ENFILE: it could not be counted for now, so nothing is known; the next one counts.
+ */
 int fm_usage_ask(struct fm_usage *usage, int root, uint64_t bytes, struct fm_err *err);
 
 /* The same, and nothing is reserved. */

@@ -233,9 +233,14 @@ static int walk_give_up(struct fm_walk *walk, int ret, struct fm_walk_at *out)
 	return ret;
 }
 
+bool fm_walk_is_lack(int ret)
+{
+	return ret == -ENOMEM || ret == -EMFILE || ret == -ENFILE;
+}
+
 bool fm_walk_goes_on(const struct fm_walk *walk, int ret)
 {
-	return ret < 0 && walk->depth > 0 && ret != -ENOMEM && ret != -EMFILE && ret != -ENFILE;
+	return ret < 0 && walk->depth > 0 && !fm_walk_is_lack(ret);
 }
 
 int fm_walk_open_up(int fd)

@@ -63,6 +63,10 @@ int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out);
  * behind it. */
 bool fm_walk_goes_on(const struct fm_walk *walk, int ret);
 
+/* Whether an error says nothing of what was walked: this process or the machine lacks memory or
+ * descriptors, for now. */
+bool fm_walk_is_lack(int ret);
+
 /* The directory that was met last, before its entries: pass over them. It is not met again. */
 void fm_walk_skip(struct fm_walk *walk);
 

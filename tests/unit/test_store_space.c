@@ -226,8 +226,8 @@ static void test_quota_unread(void)
 	end();
 }
 
-/* Goal: a store that cannot be counted again refuses for want of room, so that what is kept aside
- * is tried, and says why; who asks next does not wait for another count. */
+/* Goal: a store that cannot be counted again, and will not be, refuses for want of room, so that
+ * what is kept aside is tried, and says why; who asks next does not wait for another count. */
 static void test_quota_count_fails(void)
 {
 	struct fm_usage usage = { .store = "s", .quota = 10 };
@@ -237,7 +237,7 @@ static void test_quota_count_fails(void)
 	CU_ASSERT_EQUAL(put("a", 4, 1, false), 0);
 	root = open(dir, O_RDONLY | O_DIRECTORY);
 	atomic_store(&usage.used, 9);
-	fm_fault_arm("store.alloc", 1);
+	fm_fault_arm("store.readdir", 1);
 	CU_ASSERT_EQUAL(fm_usage_ask(&usage, root, 5, &err), -EDQUOT);
 	CU_ASSERT_TRUE(fm_fault_fired());
 	fm_fault_arm(NULL, 0);
@@ -249,6 +249,35 @@ static void test_quota_count_fails(void)
 	atomic_store(&usage.counted_ns, 0);
 	CU_ASSERT_EQUAL(fm_usage_ask(&usage, root, 5, &err), 0);
 	CU_ASSERT_EQUAL(atomic_load(&usage.used), 4);
+	close(root);
+	end();
+}
+
+/* Goal: where memory or descriptors lack for the count, the error says so; it is not the quota's,
+ * for which versions that are kept would go. The next one counts. */
+static void test_quota_count_lacks(void)
+{
+	static const struct {
+		const char *point;
+		int error;
+	} lacks[] = {{"store.alloc", -ENOMEM}, {"store.opendir", -ENOMEM}, {"store.open", -EMFILE}};
+	struct fm_usage usage = { .store = "s", .quota = 10 };
+	int root;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL(put("a", 4, 1, false), 0);
+	root = open(dir, O_RDONLY | O_DIRECTORY);
+	for (size_t i = 0; i < sizeof(lacks) / sizeof(lacks[0]); i++) {
+		atomic_store(&usage.used, 9);
+		atomic_store(&usage.counted_ns, 0);
+		fm_fault_arm(lacks[i].point, 1);
+		CU_ASSERT_EQUAL(fm_usage_check(&usage, root, 5, &err), lacks[i].error);
+		CU_ASSERT_TRUE(fm_fault_fired());
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is not known just now, try again: "));
+		CU_ASSERT_EQUAL(fm_usage_check(&usage, root, 5, &err), 0);
+		CU_ASSERT_EQUAL(atomic_load(&usage.used), 4);
+	}
 	close(root);
 	end();
 }
@@ -515,6 +544,7 @@ static const struct fm_test tests[] = {
 	{"a quota counts what is nested deep", test_quota_deep},
 	{"a quota leaves a directory that cannot be read on", test_quota_unread},
 	{"a quota that cannot be counted again refuses for want of room", test_quota_count_fails},
+	{"a quota that cannot be counted just now refuses for that", test_quota_count_lacks},
 	{ "a size that cannot fit is refused at once", test_impossible_size },
 	{ "a full file system is left as it was", test_full },
 	{"a file system without inodes is told from a full one", test_no_inodes},
