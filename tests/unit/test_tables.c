@@ -87,7 +87,7 @@ static void test_every_operation_begins(void)
 	for (unsigned i = 0; ops[i]; i++, n++) {
 		const struct fm_api_op *op = ops[i];
 
-		CU_ASSERT_TRUE((op->answer != NULL) != (op->start != NULL));
+		CU_ASSERT_TRUE(op->answer || op->start);
 		CU_ASSERT_TRUE(op->start || (!op->cancel && !op->abandon));
 		for (unsigned k = 0; k < i; k++)
 			CU_ASSERT_STRING_NOT_EQUAL(op->name, ops[k]->name);
