@@ -4,7 +4,7 @@
  *
  * A tree goes whatever the modes of its directories are, where they are the service's own: a
  * dataset that was put read-only would be left half removed else. Whether it may go is said by the
- * store's rules, and by the directory that it is in.
+ * store's rules, and by the directory that it is in. What cannot go has its mode again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,34 +30,34 @@ static bool is_refused(int ret)
 
 /* What follows is in a directory of the tree that goes. It is opened to its owner if it is not. */
 
-static int unlink_below(int dir, const char *name, int flags)
+static int unlink_below(struct fm_walk *walk, const struct fm_walk_at *at, int flags)
 {
-	int ret = fm_sys_unlinkat(dir, name, flags);
+	int ret = fm_sys_unlinkat(at->dir, at->name, flags);
 
-	if (is_refused(ret) && fm_walk_open_up(dir) == 0)
-		ret = fm_sys_unlinkat(dir, name, flags);
+	if (is_refused(ret) && fm_walk_open_up(walk) == 0)
+		ret = fm_sys_unlinkat(at->dir, at->name, flags);
 	return ret;
 }
 
-static int stat_below(int dir, const char *name, struct stat *out)
+static int stat_below(struct fm_walk *walk, const struct fm_walk_at *at, struct stat *out)
 {
-	int ret = fm_sys_fstatat(dir, name, out);
+	int ret = fm_sys_fstatat(at->dir, at->name, out);
 
-	if (is_refused(ret) && fm_walk_open_up(dir) == 0)
-		ret = fm_sys_fstatat(dir, name, out);
+	if (is_refused(ret) && fm_walk_open_up(walk) == 0)
+		ret = fm_sys_fstatat(at->dir, at->name, out);
 	return ret;
 }
 
-static int remove_entry(struct fm_store_dir *sd, const struct fm_walk_at *at)
+static int remove_entry(struct fm_store_dir *sd, struct fm_walk *walk, const struct fm_walk_at *at)
 {
 	struct stat st;
 	int ret;
 
 	if (at->is_dir)
-		return at->is_leaving ? unlink_below(at->dir, at->name, AT_REMOVEDIR) : 0;
-	ret = stat_below(at->dir, at->name, &st);
+		return at->is_leaving ? unlink_below(walk, at, AT_REMOVEDIR) : 0;
+	ret = stat_below(walk, at, &st);
 	if (ret == 0)
-		ret = unlink_below(at->dir, at->name, 0);
+		ret = unlink_below(walk, at, 0);
 	if (ret == 0 && !fm_path_is_reserved(at->name))
 		fm_usage_sub(&sd->usage, counted_bytes(&st));
 	return ret == -ENOENT ? 0 : ret;
@@ -91,29 +91,21 @@ static int refuse_mount_met(const struct fm_walk *walk, const struct fm_walk_at 
 		err);
 }
 
-/* Removes everything in the directory behind fd, and closes fd. */
-static int remove_below(struct fm_store_dir *sd, int fd, const char *path, struct fm_err *err)
+/* Removes everything that the walk meets. */
+static int remove_below(struct fm_store_dir *sd, struct fm_walk *walk, const char *path,
+			struct fm_err *err)
 {
-	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
 	struct fm_walk_at at;
-	int ret;
+	int ret = 0;
 
-	if (!walk) {
-		close(fd);
-		return -ENOMEM;
-	}
-	ret = fm_walk_start(walk, fd);
-	walk->stays = walk->opens = true;
 	while (ret == 0) {
 		ret = fm_walk_next(walk, &at);
 		if (ret == -EXDEV)
 			ret = refuse_mount_met(walk, &at, path, err);
 		if (ret <= 0)
 			break;
-		ret = remove_entry(sd, &at);
+		ret = remove_entry(sd, walk, &at);
 	}
-	fm_walk_end(walk);
-	free(walk);
 	return ret;
 }
 
@@ -159,20 +151,22 @@ static int remove_name(const struct going *g)
 	return ret;
 }
 
-/* Removes a directory by way of a stash. Closes fd. */
-static int remove_hidden(struct fm_store_dir *sd, const struct fm_path_parent *parent, int fd,
-			 const char *path, struct fm_err *err)
+/*
+ * Removes a directory by way of a stash. The walk has been started in it, and gives modes back at
+ * its end: where the top's does not let its owner write, it could not be moved back by then.
+ */
+static int remove_hidden(struct fm_store_dir *sd, const struct fm_path_parent *parent,
+			 struct fm_walk *walk, const char *path, struct fm_err *err)
 {
+	int fd = dirfd(walk->levels[0].dir);
 	struct going g = { .parent = parent };
 	int ret;
 
 	g.has_key = fm_manifest_key(fd, &g.key) == 0;
 	ret = hide(&g, fd);
-	if (ret < 0) {
-		close(fd);
+	if (ret < 0)
 		return ret;
-	}
-	ret = remove_below(sd, fd, path, err);
+	ret = remove_below(sd, walk, path, err);
 	if (g.stash[0] && ret < 0)	/* what is left; else it is swept */
 		(void)fm_stash_give_back(parent->fd, g.stash, g.ino);
 	else if (ret == 0 && !g.stash[0])
@@ -182,26 +176,33 @@ static int remove_hidden(struct fm_store_dir *sd, const struct fm_path_parent *p
 	return ret;
 }
 
-static int open_top(const struct fm_path_parent *parent)
+/* The walk ends, and so does what it has open, before anything else is said of it. */
+static int walk_and_remove(struct fm_store_dir *sd, const struct fm_path_parent *parent,
+			   const char *path, struct fm_err *err)
 {
-	int fd = fm_sys_open_dir(parent->fd, parent->name, true);
+	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
+	int ret;
 
-	if (is_refused(fd) && fm_walk_open_up_at(parent->fd, parent->name) == 0)
-		fd = fm_sys_open_dir(parent->fd, parent->name, true);
-	return fd;
+	if (!walk)
+		return -ENOMEM;
+	ret = fm_walk_start_removal(walk, parent->fd, parent->name);
+	if (ret == -EXDEV)
+		ret = refuse_mount(path, "", err);
+	else if (ret == 0)
+		ret = remove_hidden(sd, parent, walk, path, err);
+	fm_walk_end(walk);
+	free(walk);
+	return ret;
 }
 
 static int remove_tree(struct fm_store_dir *sd, const struct fm_path_parent *parent,
 		       const char *path, struct fm_err *err)
 {
 	struct fm_path_shown shown;
-	int fd = open_top(parent);
 	int ret;
 
 	fm_err_clear(err);
-	ret = fd == -EXDEV ? refuse_mount(path, "", err)
-	      : fd < 0	   ? fd
-			   : remove_hidden(sd, parent, fd, path, err);
+	ret = walk_and_remove(sd, parent, path, err);
 	if (err->code < 0)
 		return ret;
 	if (ret == -EOVERFLOW)

@@ -67,10 +67,19 @@ static int shelve(struct fm_walk *walk, struct fm_walk_level *l)
 	return 0;
 }
 
-/* Make fd the innermost level; taken over. name: copied, or NULL for the root. */
-static int walk_push(struct fm_walk *walk, int fd, const char *name)
+static void give_mode_back(int fd, int mode)
 {
-	struct fm_walk_level l = { .dir = NULL };
+	if (mode >= 0)
+		(void)fm_tsys_chmod(fd, (mode_t)mode);	/* it is ours, and we changed it */
+}
+
+/*
+ * Make fd the innermost level; taken over. name: copied, or NULL for the root. mode: as in struct
+ * fm_walk_level.
+ */
+static int walk_push(struct fm_walk *walk, int fd, const char *name, int mode)
+{
+	struct fm_walk_level l = { .mode = mode };
 	int ret = more_levels(walk);
 
 	if (ret == 0 && name) {
@@ -84,6 +93,7 @@ static int walk_push(struct fm_walk *walk, int fd, const char *name)
 		ret = l.dir ? 0 : -ENOMEM;
 	}
 	if (ret < 0) {
+		give_mode_back(fd, mode);
 		close(fd);
 		free(l.name);
 		return ret;
@@ -94,12 +104,15 @@ static int walk_push(struct fm_walk *walk, int fd, const char *name)
 
 /* ---- up ---- */
 
+/* If it has not gone, it has its mode again. */
 static void forget_left(struct fm_walk *walk)
 {
-	if (walk->left.dir)
+	if (walk->left.dir) {
+		give_mode_back(dirfd(walk->left.dir), walk->left.mode);
 		(void)closedir(walk->left.dir);		/* only read */
+	}
 	free(walk->left.name);
-	walk->left = (struct fm_walk_level){ .dir = NULL };
+	walk->left = (struct fm_walk_level){ .mode = -1 };
 }
 
 /* Takes off the innermost level, which is what was left then. */
@@ -149,10 +162,71 @@ static int walk_pop(struct fm_walk *walk)
 	return ret;
 }
 
+/* ---- what goes, and is closed to its owner ---- */
+
+static bool is_refused(int ret)
+{
+	return ret == -EACCES || ret == -EPERM;
+}
+
+/* The mode that the directory had, or why it has it still. */
+static int open_up(int fd)
+{
+	struct stat st;
+	int ret = fm_sys_fstat(fd, &st);
+
+	if (ret == 0 && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
+		ret = -EPERM;
+	if (ret == 0)
+		ret = fm_tsys_chmod_opened(fd, 0700);
+	return ret < 0 ? ret : (int)(st.st_mode & 07777);
+}
+
+int fm_walk_open_up(struct fm_walk *walk)
+{
+	struct fm_walk_level *l = innermost(walk);
+	int mode = open_up(dirfd(l->dir));
+
+	if (mode >= 0 && l->mode < 0)
+		l->mode = mode;
+	return mode < 0 ? mode : 0;
+}
+
+/* To be read, and removed. *mode: that it had, or -1 if it was open enough. */
+static int open_to_go(int dir, const char *name, int *mode)
+{
+	int fd = fm_sys_open_dir(dir, name, true), at;
+
+	*mode = -1;
+	if (!is_refused(fd))
+		return fd;
+	at = fm_tsys_open(dir, name, O_PATH | O_DIRECTORY, 0);
+	if (at < 0)
+		return fd;
+	*mode = open_up(at);
+	if (*mode >= 0)
+		fd = fm_sys_open_dir(dir, name, true);
+	if (*mode >= 0 && fd < 0)
+		(void)fm_tsys_chmod_opened(at, (mode_t)*mode);	/* we changed it */
+	close(at);
+	return fd;
+}
+
+/* ---- from outside ---- */
+
 int fm_walk_start(struct fm_walk *walk, int dir)
 {
-	*walk = (struct fm_walk){ .depth = 0 };
-	return walk_push(walk, dir, NULL);
+	*walk = (struct fm_walk){ .left.mode = -1 };
+	return walk_push(walk, dir, NULL, -1);
+}
+
+int fm_walk_start_removal(struct fm_walk *walk, int parent, const char *name)
+{
+	int fd, mode;
+
+	*walk = (struct fm_walk){ .stays = true, .opens = true, .left.mode = -1 };
+	fd = open_to_go(parent, name, &mode);
+	return fd < 0 ? fd : walk_push(walk, fd, NULL, mode);
 }
 
 void fm_walk_skip(struct fm_walk *walk)
@@ -182,11 +256,14 @@ int fm_walk_path(const struct fm_walk *walk, const struct fm_walk_at *at, char *
 
 void fm_walk_end(struct fm_walk *walk)
 {
+	/* A removal that failed gives modes back on all the way up. */
+	while (walk->depth > 0 && walk->opens)
+		(void)walk_pop(walk);
 	while (walk->depth > 0)
 		walk_drop(walk);
 	forget_left(walk);
 	free(walk->levels);
-	*walk = (struct fm_walk){ .depth = 0 };
+	*walk = (struct fm_walk){ .left.mode = -1 };
 }
 
 static bool entry_is_dir(int dir, const struct dirent *entry)
@@ -243,43 +320,24 @@ bool fm_walk_goes_on(const struct fm_walk *walk, int ret)
 	return ret < 0 && walk->depth > 0 && !fm_walk_is_lack(ret);
 }
 
-int fm_walk_open_up(int fd)
+static int open_met(struct fm_walk *walk, const struct fm_walk_at *at, int *mode)
 {
-	struct stat st;
-	int ret = fm_sys_fstat(fd, &st);
+	int fd;
 
-	if (ret == 0 && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
-		ret = -EPERM;
-	return ret < 0 ? ret : fm_tsys_chmod_opened(fd, 0700);
-}
-
-int fm_walk_open_up_at(int dir, const char *name)
-{
-	int fd = fm_tsys_open(dir, name, O_PATH | O_DIRECTORY, 0);
-	int ret = fd < 0 ? fd : fm_walk_open_up(fd);
-
-	if (fd >= 0)
-		close(fd);
-	return ret;
-}
-
-static int open_met(const struct fm_walk *walk, const struct fm_walk_at *at)
-{
-	int fd = fm_sys_open_dir(at->dir, at->name, walk->stays);
-
-	if ((fd != -EACCES && fd != -EPERM) || !walk->opens)
+	*mode = -1;
+	if (!walk->opens)
+		return fm_sys_open_dir(at->dir, at->name, walk->stays);
+	fd = open_to_go(at->dir, at->name, mode);
+	if (!is_refused(fd) || fm_walk_open_up(walk) < 0)
 		return fd;
-	(void)fm_walk_open_up(at->dir);		/* it may be read, and not be passed */
-	return fm_walk_open_up_at(at->dir, at->name) < 0
-		       ? fd
-		       : fm_sys_open_dir(at->dir, at->name, walk->stays);
+	return open_to_go(at->dir, at->name, mode);	/* the one it is in could not be passed */
 }
 
 int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out)
 {
 	const struct dirent *entry;
 	DIR *dir;
-	int fd, ret;
+	int fd, mode, ret;
 
 	if (walk->depth == 0)
 		return 0;
@@ -295,12 +353,12 @@ int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out)
 	 * Opened before it is shown, so that what the caller does with the name cannot change which
 	 * directory is entered.
 	 */
-	fd = open_met(walk, out);
+	fd = open_met(walk, out, &mode);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) {
 		out->is_dir = false;	/* it went, or became something else, meanwhile */
 		return 1;
 	}
-	ret = fd < 0 ? fd : walk_push(walk, fd, out->name);
+	ret = fd < 0 ? fd : walk_push(walk, fd, out->name, mode);
 	out->is_dir = ret >= 0;
 	return ret < 0 ? ret : 1;
 }

@@ -27,6 +27,7 @@ struct fm_walk_level {
 	ino_t ino;
 	/* of the directory itself, in its parent; the root's is NULL */
 	char *name;
+	int mode;			/* that it gets back if it stays; -1: it was not changed */
 };
 
 struct fm_walk {
@@ -36,7 +37,7 @@ struct fm_walk {
 	/* Does not enter what is mounted: -EXDEV from fm_walk_next(), which has named it. False at
 	 * first. */
 	bool stays;
-	/* What it may not enter it opens up: the tree goes. False at first. */
+	/* What it may not enter it opens up: the tree goes. See fm_walk_start_removal(). */
 	bool opens;
 };
 
@@ -50,6 +51,15 @@ struct fm_walk_at {
 /* Start in a directory; its descriptor is taken over, also on error. The directory itself is not
  * met. */
 int fm_walk_start(struct fm_walk *walk, int dir);
+
+/*
+ * Start in the directory of that name in parent, which goes with all that is in it: what the walk
+ * may not read or enter is opened to its owner, if this process is that. (In a store with owners
+ * the service could change the modes of others, who lose by it.) It does not enter what is mounted,
+ * and the directory itself may not be: -EXDEV. fm_walk_end() gives what has not gone by then its
+ * mode back.
+ */
+int fm_walk_start_removal(struct fm_walk *walk, int parent, const char *name);
 
 /*
  * 1 and the next entry, 0 at the end, -EOVERFLOW if it is too deep, or the error of reading. After
@@ -76,12 +86,8 @@ int fm_walk_path(const struct fm_walk *walk, const struct fm_walk_at *at, char *
 
 void fm_walk_end(struct fm_walk *walk);
 
-/*
- * Gives the owner of a directory that goes all rights to it, if this process is the owner (in a
- * store with owners the service could change the modes of others, who lose by it): 0, or why not.
- * fm_walk_open_up(): the open one; fm_walk_open_up_at(): the one of that name in dir.
- */
-int fm_walk_open_up(int fd);
-int fm_walk_open_up_at(int dir, const char *name);
+/* Opens the directory in which something was met, or left, to its owner, in a removal: 0, or why
+ * not. */
+int fm_walk_open_up(struct fm_walk *walk);
 
 #endif

@@ -214,16 +214,40 @@ static void test_remove_fails(void)
 	end();
 }
 
+/* Three directories with a file each beside the one so deep. */
+static void make_beside(unsigned depth)
+{
+	int above = open(dir, O_RDONLY | O_DIRECTORY), next;
+	char name[] = "1/f";
+
+	for (unsigned i = 0; i < depth; i++) {
+		next = openat(above, "d", O_RDONLY | O_DIRECTORY);
+		close(above);
+		above = next;
+	}
+	for (; name[0] <= '3'; name[0]++) {
+		name[1] = '\0';
+		CU_ASSERT_EQUAL(mkdirat(above, name, 0755), 0);
+		name[1] = '/';
+		next = openat(above, name, O_CREAT | O_WRONLY | O_EXCL, 0644);
+		CU_ASSERT_TRUE(next >= 0);
+		close(next);
+	}
+	close(above);
+}
+
 /* Goal: a tree goes however deep it is, also what lies beside the deepest way; too deep is refused
  * with a reason. */
 static void test_remove_deep(void)
 {
 	unsigned fds;
 
-	begin(ON_DISK, false);
+	begin(IN_MEMORY, false);
 	fds = fds_open();
 	make_deep(DEEP);
-	CU_ASSERT_TRUE(put("d/d/x/f", 1, 1, false) == 0 && put("d/f", 1, 1, false) == 0);
+	make_beside(2);
+	make_beside(700);
+	make_beside(1200);
 	fm_fault_arm("store.walk_deep", 3);
 	CU_ASSERT_EQUAL(rm("d", true), -EOVERFLOW);
 	fm_fault_arm(NULL, 0);
@@ -259,23 +283,16 @@ static unsigned count_names(unsigned *failed)
  * not found again it goes on behind what it cannot get to. */
 static void test_walk_deep(void)
 {
-	char path[2 * (DEEP - 600)];
 	unsigned failed, fds;
 
-	begin(ON_DISK, false);
+	begin(IN_MEMORY, false);
 	fds = fds_open();
 	make_deep(DEEP);
-	for (size_t i = 0; i < sizeof(path); i += 2)
-		memcpy(path + i, "d/", 2);
-	memcpy(path + sizeof(path) - 2, "f", 2);
-	CU_ASSERT_EQUAL(put(path, 1, 1, false), 0);
-	for (const char *name = "123"; *name; name++) {
-		path[sizeof(path) - 2] = *name;
-		CU_ASSERT_EQUAL(put(path, 1, 1, false), 0);
-	}
+	make_beside(700);
+	make_beside(1200);
 	CU_ASSERT_EQUAL(put("d/f", 1, 1, false), 0);
 	CU_ASSERT_EQUAL(put("f", 1, 1, false), 0);
-	CU_ASSERT_EQUAL(count_names(&failed), DEEP + 6);
+	CU_ASSERT_EQUAL(count_names(&failed), DEEP + 14);
 	CU_ASSERT_EQUAL(failed, 0);
 	fm_fault_arm("store.walk_up", 1);
 	CU_ASSERT_TRUE(count_names(&failed) >= DEEP + 2);
@@ -311,6 +328,75 @@ static void test_remove_frozen(void)
 			       chmod(at("d/inner"), cases[i].inner) == 0 &&
 			       chmod(at("d"), cases[i].top) == 0);
 		CU_ASSERT_EQUAL(rm("d", true), 0);
+		CU_ASSERT_EQUAL(dir_count(dir, ""), 2);
+		(void)seteuid(getuid());
+		end();
+	}
+}
+
+/* Whether it has that mode, or has gone. */
+static bool has_mode_still(const char *name, mode_t mode)
+{
+	struct stat st;
+
+	return fstatat(AT_FDCWD, at(name), &st, AT_SYMLINK_NOFOLLOW) < 0
+		       ? errno == ENOENT
+		       : (st.st_mode & 07777) == mode;
+}
+
+static void freeze(mode_t top, mode_t inner, mode_t closed)
+{
+	static const char *const dirs[] = {"d", "d/inner", "d/inner/closed"};
+	static const char *const files[] = {"d/f", "d/inner/f", "d/inner/closed/f"};
+
+	for (size_t i = 0; i < 3; i++) {
+		(void)mkdir(at(dirs[i]), 0755);		/* of some an earlier try has left them */
+		close(open(at(files[i]), O_CREAT | O_WRONLY, 0644));
+	}
+	CU_ASSERT_TRUE(chmod(at("d/inner/closed"), closed) == 0 &&
+		       chmod(at("d/inner"), inner) == 0 && chmod(at("d"), top) == 0);
+}
+
+/* What is left of it, outermost first: each has its mode, and is opened to go with the rest. */
+static void check_frozen(mode_t top, mode_t inner, mode_t closed)
+{
+	CU_ASSERT_TRUE(access(at("d"), F_OK) == 0 && has_mode_still("d", top));
+	(void)chmod(at("d"), 0755);
+	CU_ASSERT_TRUE(has_mode_still("d/inner", inner));
+	(void)chmod(at("d/inner"), 0755);
+	CU_ASSERT_TRUE(has_mode_still("d/inner/closed", closed));
+	(void)chmod(at("d/inner/closed"), 0755);
+}
+
+/*
+ * Goal: what cannot go has the modes that it had.
+ * Method: the n-th call of each kind fails, until nothing does.
+ */
+static void test_remove_frozen_fails(void)
+{
+	static const struct {
+		mode_t top, inner, closed;
+	} cases[] = {{0555, 0555, 0555}, {0755, 0555, 0}, {0, 0500, 0500}, {0311, 0311, 0311}};
+	static const char *const points[] = {"store.unlink", "store.open", "store.opendir",
+					     "store.fstatat"};
+	int ret;
+
+	for (size_t i = 0; i < 4 * sizeof(points) / sizeof(points[0]); i++) {
+		begin(ON_DISK, false);
+		become_owner();
+		ret = -EIO;
+		for (unsigned n = 1; ret < 0 && n < 100; n++) {
+			freeze(cases[i % 4].top, cases[i % 4].inner, cases[i % 4].closed);
+			fm_fault_arm(points[i / 4], n);
+			ret = rm("d", true);
+			if (!fm_fault_fired())
+				CU_ASSERT_EQUAL(ret, 0);
+			fm_fault_arm(NULL, 0);
+			if (ret < 0)
+				check_frozen(cases[i % 4].top, cases[i % 4].inner,
+					     cases[i % 4].closed);
+		}
+		CU_ASSERT_EQUAL(ret, 0);
 		CU_ASSERT_EQUAL(dir_count(dir, ""), 2);
 		(void)seteuid(getuid());
 		end();
@@ -393,8 +479,9 @@ static const struct fm_test tests[] = {
 	{ "removing a tree follows no link", test_remove_tree },
 	{ "a tree that is removed loses its name first", test_remove_hides_first },
 	{ "what cannot be removed has its name again", test_remove_fails },
-	{ "a tree too deep to walk is refused", test_remove_deep },
+	{ "a tree goes however deep it is", test_remove_deep },
 	{"a tree that is read-only goes, where it is ours", test_remove_frozen},
+	{"what is left of a read-only tree has its modes", test_remove_frozen_fails},
 	{"what is another user's keeps its mode", test_remove_of_others},
 	{"a tree whose name cannot go stays", test_remove_in_frozen},
 	{"a walk goes as deep as there are directories", test_walk_deep},

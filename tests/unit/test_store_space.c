@@ -185,7 +185,7 @@ static void test_quota_deep(void)
 	char path[2 * 1300];
 	int root;
 
-	begin(ON_DISK, false);
+	begin(IN_MEMORY, false);
 	for (size_t i = 0; i < sizeof(path); i += 2)
 		memcpy(path + i, "d/", 2);
 	path[sizeof(path) - 1] = '\0';
