@@ -29,14 +29,23 @@ struct mounts {
 	size_t count, size;
 };
 
-/* FNV-1a over what says which mount it is: the IDs, the device, its directory, the mount point. */
+/* FNV-1a */
+static uint64_t add_to(uint64_t sum, const char *at, const char *end)
+{
+	for (; at < end; at++)
+		sum = (sum ^ (unsigned char)*at) * 0x100000001b3;
+	return sum;
+}
+
+/*
+ * Over what says which mount it is: the IDs, the device, the mount point. Not which directory of
+ * its file system is there: that of a mount stays, but may be renamed.
+ */
 static uint64_t sum_of(const struct fm_mountinfo *is)
 {
-	const char *end = is->point.at + is->point.len;
-	uint64_t sum = 0xcbf29ce484222325;
+	uint64_t sum = add_to(0xcbf29ce484222325, is->line, is->root.at);
 
-	for (const char *at = is->line; at < end; at++)
-		sum = (sum ^ (unsigned char)*at) * 0x100000001b3;
+	sum = add_to(sum, is->point.at, is->point.at + is->point.len);
 	return sum ? sum : 1;
 }
 
@@ -123,7 +132,8 @@ int fm_dirway_of(int fd, struct fm_dirway *out)
 		return ret;
 	out->device = st.st_dev;
 	out->inode = st.st_ino;
-	look_up(fm_mount_of_fd(fd), out);
+	out->mount_id = fm_mount_of_fd(fd);
+	look_up(out->mount_id, out);
 	return 0;
 }
 

@@ -14,9 +14,13 @@ struct fm_err;
 struct fm_dirway {
 	dev_t device;
 	ino_t inode;
-	/* the mount that it is on: another number than that of any other mount, also if that comes
-	 * to have the ID of one that is gone. 0: not known */
+	/* the mount that it is on, also when what is bound there is renamed: another number than
+	 * that of any other mount, also if that comes to have the ID of one that is gone; but one
+	 * of the same file system at the same point may. 0: not known */
 	uint64_t mount;
+	/* its ID, of a directory that was open; no other mount has it before all have closed that.
+	 * 0: not known */
+	unsigned mount_id;
 	unsigned depth;		/* so many mounts lead there, this one and the top one included */
 };
 

@@ -49,6 +49,7 @@
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/mount_of.h"
+#include "mover/base/mountinfo.h"
 #include "mover/node/node.h"
 #include "mover/services/volume_store.h"
 
@@ -60,6 +61,13 @@
 #define LOOKS_APART 10u
 /* Those that hang since an earlier configuration, and those of this one. */
 #define OPENINGS_MAX (2u * FM_STORES_MAX)
+
+/* Where a path leads by its spelling. All 0: not known. */
+struct spelled {
+	unsigned mount;		/* its ID */
+	size_t point_len;	/* so many bytes of the path are its mount point */
+	uint64_t sum;		/* of which directory of which file system it is, by its name */
+};
 
 struct fm_follow {
 	struct fm_fmoved *fmoved;
@@ -77,7 +85,7 @@ struct fm_follow {
 	/* of the stores of the configuration in force, as it was opened, or a look found it last */
 	struct place {
 		struct fm_dirway is;	/* which directory */
-		uint64_t sum;		/* place_of() its path; 0: not known */
+		struct spelled at;	/* place_of() its path */
 	} places[FM_STORES_MAX];
 };
 
@@ -105,8 +113,8 @@ struct opening {
 	struct fm_store *store;		/* the thread's, until it is done; NULL: not opened */
 	bool is_kept_apart;		/* it leads to what this node keeps for itself */
 	enum found found;		/* but AS_IT_WAS: it was not opened */
-	/* of what was opened, or of a look that found it as it was; 0: not known */
-	uint64_t place;
+	/* of what was opened, or of a look that found it as it was; else all 0 */
+	struct spelled place;
 	struct fm_err err;
 	int ret;
 };
@@ -119,29 +127,55 @@ static bool leads_nowhere(int ret)
 	return ret == -ENOENT || ret == -ENOTDIR || ret == -ELOOP;
 }
 
-/* Which directory of which mount a path is, by its spelling: it asks no file system, so it may not
- * hang. 0: not known. */
-static uint64_t place_of(const char *path)
+static uint64_t sum_of(const char *text)
 {
-	char text[FM_MOUNT_PLACE_MAX];
 	uint64_t sum = 0xcbf29ce484222325;	/* FNV-1a */
 
-	if (!fm_mount_place(path, text, sizeof(text)))
-		return 0;
 	for (const char *at = text; *at; at++)
 		sum = (sum ^ (unsigned char)*at) * 0x100000001b3;
 	return sum ? sum : 1;
 }
 
+/* By the kernel's table of mounts at one moment: it asks no file system, so it may not hang. */
+static struct spelled place_of(const char *path)
+{
+	char text[FM_MOUNT_PLACE_MAX], *table = NULL;
+	struct spelled at = { 0 };
+	size_t len;
+	int ret = fm_mountinfo_read(FM_MOUNTINFO, &table, &len);
+
+	if ((ret == 0 || ret == -EAGAIN) &&
+	    fm_mount_place_in(table, len, path, text, sizeof(text))) {
+		at.mount = fm_mount_in(table, len, path, &at.point_len);
+		at.sum = sum_of(text);
+	}
+	free(table);
+	return at;
+}
+
+static bool is_on_same(const struct spelled *a, const struct spelled *b)
+{
+	return a->mount > 0 && a->mount == b->mount && a->point_len == b->point_len;
+}
+
+/* The place of its path was that; it counts if it is so still. */
+static void keep_place(struct opening *o, const struct spelled *was)
+{
+	struct spelled now = place_of(o->of->directory);
+
+	if (is_on_same(was, &now) && was->sum == now.sum)
+		o->place = now;
+}
+
 /* A look may have something mounted there (automount): only a place that stays counts. */
 static void look(struct opening *o)
 {
-	uint64_t place = place_of(o->of->directory);
+	struct spelled place = place_of(o->of->directory);
 	struct fm_dirway now = { 0 };
 	int ret = FM_FAULT("follow.look") ? -EIO : fm_dirway_at(o->of->directory, &now);
 
-	if (fm_dirway_is_same(&now, &o->was) && place == place_of(o->of->directory))
-		o->place = place;
+	if (fm_dirway_is_same(&now, &o->was))
+		keep_place(o, &place);
 	if ((ret < 0 && !leads_nowhere(ret)) || fm_dirway_is_same(&now, &o->was))
 		return;
 	o->found = fm_dirway_is_unmounted(&o->was) ? UNMOUNTED : MOVED;
@@ -198,7 +232,7 @@ static int find_way(const char *directory, struct fm_dirway *now)
 /* One on no volume, which lies where its path leads; as long as it may. */
 static void open_there(struct opening *o)
 {
-	uint64_t place = place_of(o->of->directory);
+	struct spelled place = place_of(o->of->directory);
 	struct fm_dirway now = { 0 };
 	int ret = find_way(o->of->directory, &now);
 
@@ -212,8 +246,8 @@ static void open_there(struct opening *o)
 	o->ret = check_opened(o, &now);
 	if (o->ret < 0)
 		o->store->ops->free(o->store);
-	else if (place == place_of(o->of->directory))
-		o->place = place;
+	else
+		keep_place(o, &place);
 }
 
 static void *open_run(void *arg)
@@ -452,9 +486,9 @@ static void leave(struct fm_follow *f, const struct fm_config_store *of, enum fo
 
 /* of: of the configuration in force. is: which directory it is. */
 static void note_place(struct fm_follow *f, const struct fm_config_store *of,
-		       const struct fm_dirway *is, uint64_t sum)
+		       const struct fm_dirway *is, const struct spelled *at)
 {
-	f->places[of - f->fmoved->cfg->stores] = (struct place){ .is = *is, .sum = sum };
+	f->places[of - f->fmoved->cfg->stores] = (struct place){ .is = *is, .at = *at };
 }
 
 static void looked(struct opening *o)
@@ -465,8 +499,8 @@ static void looked(struct opening *o)
 		return;
 	if (o->found != AS_IT_WAS)
 		leave(f, o->of, o->found, &o->was, o->is_asked_for);
-	else if (o->place)
-		note_place(f, o->of, &o->was, o->place);
+	else if (o->place.sum)
+		note_place(f, o->of, &o->was, &o->place);
 }
 
 /*
@@ -477,7 +511,7 @@ static void take_opened(struct opening *o)
 {
 	struct fm_err err;
 
-	note_place(o->follow, o->of, &o->store->way, o->place);
+	note_place(o->follow, o->of, &o->store->way, &o->place);
 	say_opened(o);
 	fm_err_clear(said_of(o));
 	if (fm_engine_set_store(o->follow->fmoved->engine, o->store, &err) < 0)
@@ -782,18 +816,21 @@ static void look_at_silent(struct fm_follow *f)
 
 /*
  * Whether something was mounted or unmounted where a store was found: known without a look, which
- * may hang, or fail, by just that, or wait for one that does.
+ * may hang, or fail, by just that, or wait for one that does. Nothing was while the path leads to
+ * the mount that the store has open, at the same point of it: what is bound there may be renamed.
  */
 static bool has_other_place(const struct fm_follow *f, const struct fm_config_store *of,
 			    const struct fm_dirway *was)
 {
 	const struct place *place = &f->places[of - f->fmoved->cfg->stores];
-	uint64_t now;
+	struct spelled now;
 
-	if (!place->sum || !fm_dirway_is_same(&place->is, was))
+	if (!place->at.sum || !fm_dirway_is_same(&place->is, was))
 		return false;
 	now = place_of(of->directory);
-	return now && now != place->sum;
+	if (now.mount == was->mount_id && is_on_same(&now, &place->at))
+		return false;
+	return now.sum && now.sum != place->at.sum;
 }
 
 static void look_whether_moved(struct fm_follow *f, const struct fm_config_store *of,
@@ -807,7 +844,7 @@ static void look_whether_moved(struct fm_follow *f, const struct fm_config_store
 	is_asked_for |= *waits;
 	*waits = false;
 	if (has_other_place(f, of, &was)) {
-		f->places[of - f->fmoved->cfg->stores].sum = 0;
+		f->places[of - f->fmoved->cfg->stores].at = (struct spelled){ 0 };
 		leave(f, of, fm_dirway_is_unmounted(&was) ? UNMOUNTED : MOVED, &was, is_asked_for);
 	} else if (!look_at(f, of, &was, is_asked_for)) {
 		*waits = is_asked_for;
@@ -1013,7 +1050,7 @@ static int fill_one(struct fm_follow *f, const struct fm_config_store *of, struc
 	ret = o->ret;
 	why = o->err;
 	if (ret == 0)
-		note_place(f, of, &store->way, o->place);
+		note_place(f, of, &store->way, &o->place);
 	end_open(o);
 	if (ret == 0)
 		return fm_engine_set_store(f->fmoved->engine, store, err);

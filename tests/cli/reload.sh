@@ -51,17 +51,23 @@ logged() {
 	await has_said "$1" || bad "no \"$1\" in: $(cat new)"
 }
 
-# begun NAME: a put to it begins, and goes on until left_over.
+# begun NAME [STORE]: a put to it begins, and goes on until left_over, or goes_on.
 mkfifo more
 is_begun() {
 	fmove status --json | grep -q "\"path\":\"$1\""
 }
 begun() {
 	exec {end}<>more
-	fmove put - "n1:t/$1" <more >left.out 2>&1 {end}>&- &
+	fmove put - "n1:${2-t}/$1" <more >left.out 2>&1 {end}>&- &
 	writer=$!
-	await is_begun "$1" || bad "t/$1 does not begin: $(cat left.out)"
+	await is_begun "$1" || bad "${2-t}/$1 does not begin: $(cat left.out)"
 	echo data >&$end
+}
+
+# Its path leads where it did.
+goes_on() {
+	exec {end}>&-
+	wait $writer || bad "what was going to a directory that stays: $(cat left.out)"
 }
 
 # What was going to a directory when the path left it is not done.
@@ -163,13 +169,26 @@ reload 'reloaded'
 [ ! -e "$node/t/late" ] && [ ! -e "$node/next/late" ] || bad "what was refused is there"
 
 # A file system is mounted there, as one that is late at boot: that is served by itself. What was going beneath is not done, and when it is unmounted
-# nothing goes there, also after a reload that changes the store.
+# nothing goes there, also after a reload that changes the store. A directory that is mounted as another store (--bind) is renamed, and that store stays what
+# it is. It is looked at before the other one, whose place in the configuration is ten behind its own: when that is seen to be unmounted it has been.
 if mount -t tmpfs none "$node/t" 2>/dev/null; then
-	trap 'status=$?; umount -l "$node/t" 2>/dev/null; (exit $status); down' EXIT
+	trap 'status=$?; umount -l "$node/t" "$node/bound" 2>/dev/null; (exit $status); down' EXIT
 	logged 'store "t": what is at .*/t now is served, which is on another file system'
+	mkdir "$node/raid" "$node/bound"
+	mount --bind "$node/raid" "$node/bound"
+	first="{ name = \"bound\"; directory = \"$node/bound\"; },"
+	for i in {1..9}; do first+=" { name = \"null$i\"; directory = \"null:\"; },"; done
+	sed -i "s|^stores = (|& $first|" "$conf"
+	reload 'reloaded'
+	begun late bound
+	lines=$(wc -l <"$node/log")
+	mv "$node/raid" "$node/raid2"
 	umount -l "$node/t"
 	gone='what was mounted at its path, or above it, is not mounted any more'
 	unserved "$gone"
+	has_said 'store "bound"' && bad "what is bound was renamed: $(cat new)"
+	goes_on
+	[ -s "$node/raid2/late" ] && [ -s "$node/bound/late" ] || bad "it went elsewhere"
 	lines=$(wc -l <"$node/log")
 	sed -i 's/{ name = "t";/& durability = "memory";/' "$conf"
 	reload 'reloaded'

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "mover/base/dirway.h"
+#include "mover/base/mount_of.h"
 
 static const char mounts[] = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
 			     "30 22 0:40 / /srv rw shared:2 - nfs4 host:/x rw\n"
@@ -17,11 +18,13 @@ static const char mounts[] = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1
 			     "32 99 0:42 / /lost rw - tmpfs none rw\n"
 			     "33 34 0:43 / /a rw - tmpfs none rw\n"
 			     "34 33 0:44 / /b rw - tmpfs none rw\n"
+			     "35 22 8:1 /data /bound rw - ext4 /dev/sda1 rw\n"
 			     "no line\n";
-/* the ID of one that is gone is another one's */
+/* the ID of one that is gone is another one's; what is bound has another name */
 static const char later[] = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,sync\n"
 			    "30 22 0:40 / /srv rw - nfs4 host:/x rw\n"
-			    "31 22 0:45 / /mnt rw - tmpfs none rw\n";
+			    "31 22 0:45 / /mnt rw - tmpfs none rw\n"
+			    "35 22 8:1 /data2 /bound rw - ext4 /dev/sda1 rw\n";
 
 static struct fm_dirway in(const char *of, unsigned id)
 {
@@ -53,6 +56,7 @@ static void test_which(void)
 	CU_ASSERT_TRUE(lists(later, in(mounts, 22).mount));
 	CU_ASSERT_TRUE(lists(later, in(mounts, 30).mount));
 	CU_ASSERT_FALSE(lists(later, in(mounts, 31).mount));
+	CU_ASSERT_TRUE(lists(later, in(mounts, 35).mount));
 	CU_ASSERT_NOT_EQUAL(in(mounts, 30).mount, in(mounts, 31).mount);
 }
 
@@ -73,6 +77,7 @@ static void test_here(void)
 	CU_ASSERT_EQUAL(fm_dirway_at(link, &other), 0);
 	CU_ASSERT_TRUE(fm_dirway_is_same(&at, &other));
 	CU_ASSERT_TRUE(at.mount != 0 && at.depth > 0);
+	CU_ASSERT_EQUAL(at.mount_id, fm_mount_of(name));
 	CU_ASSERT_FALSE(fm_dirway_is_unmounted(&at));
 	CU_ASSERT_EQUAL(fm_dirway_at(dir, &other), 0);
 	CU_ASSERT_FALSE(fm_dirway_is_same(&at, &other));
