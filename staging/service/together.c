@@ -210,10 +210,11 @@ static void say_is(struct fm_together *t)
 				  .read = me->read, .is_over = t->is_over };
 	/*
 	 * If the run could not begin here, all nodes that wait for it are told. The last message
-	 * goes to every node that ever took part, or believes that this node does.
+	 * goes to every node that ever took part, or believes that this node does, and to those
+	 * that asked for it here: they wait for it also when the run is over there.
 	 */
 	uint64_t to = t->in | (t->core || have_rulers_spoken(t) ? 0 : t->said_in) |
-		      (t->is_over ? t->was_in | t->said_to : 0);
+		      (t->is_over ? t->was_in | t->said_to | t->asked_by : 0);
 	uint8_t body[FM_WIRE_STAGE_MAX];
 	size_t len;
 
@@ -784,6 +785,8 @@ static void check_source(struct fm_together *t)
 	if (is_left_out)
 		(void)refuse_reader(t, t->self, &err);
 	err.code = -EOPNOTSUPP;
+	fm_refusals_note(&t->all->refusals, t->run, t->begun_by, fm_loop_now(t->all->o.loop),
+			 &err);
 	fm_together_fail_here(t, &err);		/* a node that asked for it here hears why */
 	fm_together_over(t, &err);
 }
@@ -1154,6 +1157,41 @@ static int begin_for(struct fm_togethers *all, struct fm_stage_about *a, const c
 	return 0;
 }
 
+/* The node of the source takes part, and lets this one: what it said before is no more. */
+static void hear_source(struct fm_togethers *all, const uint8_t *run,
+			const struct fm_stage_about *a, const char *peer)
+{
+	if (strcmp(a->node[a->source], peer) == 0 && a->is_in &&
+	    a->may_read & bit((unsigned)find_node(a, all->o.node)))
+		fm_refusals_forget(&all->refusals, run);
+}
+
+/*
+ * Refuses a run that ended here a while ago because the node of its source refuses it. What a user
+ * asks for at another node is tried again. All else may come from a node that has looked at its
+ * disk meanwhile, and is refused in its turn: such runs would make each other begin without end.
+ */
+static int check_refused(const struct fm_togethers *all, const uint8_t *run,
+			 const struct fm_stage_about *a, struct fm_err *err)
+{
+	if (a->wanted)
+		return 0;
+	return fm_refusals_find(&all->refusals, run, fm_loop_now(all->o.loop), err);
+}
+
+static void note_named(struct fm_together *t, unsigned from, const struct fm_stage_about *a)
+{
+	if (!(a->wanted & bit(t->self)))
+		return;
+	t->asked_by |= bit(from);
+	if (t->is_named)
+		return;
+	t->is_named = true;
+	t->named_by = from;
+	t->named_uid = a->uid;
+	t->named_gid = a->gid;
+}
+
 static void on_about(struct fm_togethers *all, struct fm_session *s, const struct fm_wire_stage *m)
 {
 	struct fm_together *t = find_run(all, m->run);
@@ -1163,8 +1201,13 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 	int ret = a ? check_about(all, s, m, a, &err)
 		    : fm_err_set(&err, -ENOMEM, "no memory for a staging run");
 
-	if (ret == 0 && (!t || t->is_over))
-		ret = begin_for(all, a, s->name, &t, &err);
+	if (ret == 0)
+		hear_source(all, m->run, a, s->name);
+	if (ret == 0 && (!t || t->is_over)) {
+		ret = check_refused(all, m->run, a, &err);
+		if (ret == 0)
+			ret = begin_for(all, a, s->name, &t, &err);
+	}
 	if (ret < 0) {
 		refuse_peer(s, m->run, &err);
 		free(a);
@@ -1180,12 +1223,7 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 		(void)refuse_reader(t, from, &err);
 		refuse_peer(s, m->run, &err);
 	}
-	if (a->wanted & bit(t->self) && !t->is_named) {
-		t->is_named = true;
-		t->named_by = from;
-		t->named_uid = a->uid;
-		t->named_gid = a->gid;
-	}
+	note_named(t, from, a);
 	heard(t, from, a->is_in);
 	fm_together_check_invited(t);
 	free(a);

@@ -17,6 +17,7 @@
 #include "staging/service/landing.h"
 #include "staging/service/memory_line.h"
 #include "staging/service/outbox.h"
+#include "staging/service/refusals.h"
 #include "staging/service/together.h"
 
 /*
@@ -32,6 +33,7 @@ struct fm_togethers {
 	struct fm_list list;		/* fm_together.at */
 	unsigned count;
 	struct fm_share places;
+	struct fm_refusals refusals;	/* of runs that were not to be */
 	struct fm_landing *landing;
 	struct fm_memory_line memory;	/* for what is read here */
 	atomic_bool is_stopping;	/* the worker looks, too */
@@ -82,6 +84,7 @@ struct fm_together {
 	uint64_t said_in;		/* peers that say so */
 	uint64_t told;			/* nodes whose word on who may read it was heard */
 	uint64_t said_to;		/* peers that heard of it over the session that is there */
+	uint64_t asked_by;		/* peers whose requests name this node: they wait for it */
 	uint64_t wanted;		/* by requests made here; of each node the first was: */
 	struct {
 		uid_t uid;
