@@ -1153,6 +1153,8 @@ int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_conf
 		ret = fresh_make(&fresh[i], &config->volumes[i]);
 	if (ret == 0)
 		ret = set_strings(sup, config);
+	if (ret == 0 && fm_list_is_empty(&sup->volumes))
+		fm_supervisor_take_names(sup, config);
 	if (ret == 0)
 		ret = fm_supervisor_take_left(sup, config);
 	if (ret == 0) {

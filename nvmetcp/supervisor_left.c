@@ -469,31 +469,13 @@ static bool is_it_now(const struct fm_volume *now, const struct fm_volume *was, 
 	return fm_volume_is_same_thing(now, was) || fm_volume_is_named_by_now(now, was, wwid);
 }
 
-/* NULL: it is not configured. */
-static const struct fm_volume *find_configured(const struct fm_supervisor_config *config,
-					       const struct fm_volume *volume, const char *wwid)
+static bool is_configured(const struct fm_supervisor_config *config, const struct fm_volume *volume,
+			  const char *wwid)
 {
 	for (unsigned i = 0; i < config->count; i++)
 		if (is_it_now(&config->volumes[i], volume, wwid))
-			return &config->volumes[i];
-	return NULL;
-}
-
-static bool is_name_configured(const struct fm_supervisor_config *config, const char *name)
-{
-	for (unsigned i = 0; i < config->count; i++)
-		if (strcmp(config->volumes[i].name, name) == 0)
 			return true;
 	return false;
-}
-
-/* Once, also where all this is called again: what was written down by that name has its own now. */
-static void take_name(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
-		      const struct fm_volume *was, const struct fm_volume *now)
-{
-	if (!is_name_configured(config, was->name) &&
-	    fm_json_get(sup->mounted.entries, was->name))
-		fm_supervisor_rename_state(sup, was->name, now->name);
 }
 
 static int take_down(struct fm_supervisor *sup, const struct fm_volume *volume, const char *wwid,
@@ -515,7 +497,6 @@ int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_superviso
 	size_t i = 0;
 
 	while (i < fm_json_count(sup->left)) {
-		const struct fm_volume *now;
 		struct fm_volume volume;
 		const char *wwid;
 		int is_read_write;
@@ -524,8 +505,7 @@ int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_superviso
 			fm_log_warn("state: " FM_SUPERVISOR_HELD
 				    " makes no sense: something that was mounted here may not be "
 				    "known");
-		} else if ((now = find_configured(config, &volume, wwid))) {
-			take_name(sup, config, &volume, now);
+		} else if (is_configured(config, &volume, wwid)) {
 			i++;
 			continue;
 		} else if (take_down(sup, &volume, wwid, is_read_write,

@@ -102,6 +102,19 @@ void fm_supervisor_rename_forgotten(struct fm_supervisor *sup, const char *from,
 	fm_supervisor_save_nodes(sup);
 }
 
+void fm_supervisor_take_forgotten(struct fm_supervisor *sup, const char *from, const char *to)
+{
+	const char *node;
+	struct fm_json *entry;
+	bool is_any = false;
+
+	for (void *it = NULL; fm_json_next(sup->nodes.entries, &it, &node, &entry);)
+		if (fm_json_get(fm_json_get(entry, "forgotten"), from))
+			is_any = true;
+	if (is_any)
+		fm_supervisor_rename_forgotten(sup, from, to);
+}
+
 /* Another writer was configured while nobody looked. */
 void fm_supervised_check_forgetting(struct fm_supervised *v)
 {

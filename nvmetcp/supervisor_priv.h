@@ -567,6 +567,8 @@ uint64_t fm_supervisor_forgotten_ms(const struct fm_supervisor *sup, const char 
 void fm_supervised_end_forgetting(struct fm_supervised *v);
 /* A volume is called something else: who is forgotten there is forgotten under that name. */
 void fm_supervisor_rename_forgotten(struct fm_supervisor *sup, const char *from, const char *to);
+/* The same at a start, perhaps once more: where nothing has that name, all stays. */
+void fm_supervisor_take_forgotten(struct fm_supervisor *sup, const char *from, const char *to);
 /* At the start of a volume: what was forgotten is so no more if the writer is another one now. */
 void fm_supervised_check_forgetting(struct fm_supervised *v);
 
@@ -724,6 +726,9 @@ void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid);
 /* A volume is called something else: what the files say of it is of that name. What the files said
  * of a volume that had the name before is dropped. */
 void fm_supervisor_rename_state(struct fm_supervisor *sup, const char *from, const char *to);
+/* With the first configuration: what the files say of a volume that has another name now is of that
+ * name, whether it was mounted or not, also after a boot. Nothing is left for a second call. */
+void fm_supervisor_take_names(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
 /* Wish and last mount, from what the files say. */
 void fm_supervised_recall(struct fm_supervised *v);
 void fm_supervisor_forget_state(struct fm_supervisor *sup);

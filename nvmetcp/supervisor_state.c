@@ -194,6 +194,11 @@ int fm_supervisor_save_nodes(struct fm_supervisor *sup)
 }
 
 /*
+ * Each entry of a volume says which one that is, as the configuration said it: a start finds those
+ * of one that is called something else now (fm_supervisor_take_names).
+ */
+
+/*
  * A volume's entry, taken over; NULL is no memory for it. Nothing is written if it is there
  * already. What could not be written down is as before: with another volume's next change it would
  * be written down all the same.
@@ -224,8 +229,13 @@ static int replace_entry(struct fm_supervisor *sup, struct fm_state_file *file, 
 int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v,
 			    struct fm_err *err)
 {
-	int ret = replace_entry(sup, &sup->wishes, v->volume->name, fm_json_of_text(wants[v->want]),
-				err);
+	const struct fm_volume *vol = v->volume;
+	struct fm_json *now = fm_json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s}", "want",
+					   wants[v->want], "subsystem", vol->subsystem, "nsid",
+					   (long long)vol->nsid, "uuid", vol->uuid, "nguid",
+					   vol->nguid, "mount_point", vol->mount_point, "wwid",
+					   v->last_wwid);
+	int ret = replace_entry(sup, &sup->wishes, vol->name, now, err);
 
 	return ret < 0 ? fm_err_wrap(err, "the wish is in force, but would not survive a restart")
 		       : 0;
@@ -235,15 +245,18 @@ int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_superv
 {
 	long long heard = v->has_heard || v->epoch > 0 ? (long long)v->epoch : -1;
 	struct fm_json *now = fm_json_pack(
-		"{s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:b}",
-		"subsystem", v->volume->subsystem, "wwid", v->last_wwid, "size_bytes",
-		(long long)v->last_size_bytes, "set_read_only", v->read_only_wwid, "epoch",
-		(long long)v->mounted_epoch, "writer", v->volume->writer, "writer_epoch", heard,
-		"writer_sealed", v->is_heard_sealed, "write_protected", v->is_write_protected,
-		"protect_confirmed", v->is_protect_confirmed, "reserved", v->is_reserved, "asked",
+		"{s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:b, s:b, s:b, s:b, s:b, "
+		"s:b, s:b}",
+		"subsystem", v->volume->subsystem, "nsid", (long long)v->volume->nsid, "uuid",
+		v->volume->uuid, "nguid", v->volume->nguid, "mount_point", v->volume->mount_point,
+		"wwid", v->last_wwid, "size_bytes", (long long)v->last_size_bytes, "set_read_only",
+		v->read_only_wwid, "epoch", (long long)v->mounted_epoch, "writer",
+		v->volume->writer, "writer_epoch", heard, "writer_sealed", v->is_heard_sealed,
+		"write_protected", v->is_write_protected, "protect_confirmed",
+		v->is_protect_confirmed, "reserved", v->is_reserved, "asked",
 		v->is_keep_asked || v->is_doubtful, "taken", v->is_taken, "untold_written",
 		v->is_untold_written);
-	struct fm_err err = { 0 };
+	struct fm_err err = {0};
 	int ret = replace_entry(sup, &sup->mounted, v->volume->name, now, &err);
 
 	if (ret < 0)
@@ -257,8 +270,10 @@ int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervise
 	bool has_readers = v->seal != FM_SEAL_OPEN;
 	bool has_sum = v->seal == FM_SEAL_DONE && v->has_sealed_sum;
 	struct fm_json *now = fm_json_pack(
-		"{s:s, s:s, s:I, s:O*, s:b, s:I, s:b}", "subsystem", v->volume->subsystem, "state",
-		seals[v->seal], "epoch", (long long)v->epoch, "readers",
+		"{s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:O*, s:b, s:I, s:b}", "subsystem",
+		v->volume->subsystem, "nsid", (long long)v->volume->nsid, "uuid", v->volume->uuid,
+		"nguid", v->volume->nguid, "mount_point", v->volume->mount_point, "wwid",
+		v->last_wwid, "state", seals[v->seal], "epoch", (long long)v->epoch, "readers",
 		has_readers ? v->readers : NULL, "are_readers_lost",
 		has_readers && v->are_readers_lost, "superblock",
 		has_sum ? (long long)v->sealed_sum : -1, "unheard",
@@ -440,9 +455,104 @@ void fm_supervisor_rename_state(struct fm_supervisor *sup, const char *from, con
 	fm_supervisor_rename_forgotten(sup, from, to);
 }
 
+/* ---- another name, over a start ---- */
+
+/* Whether the entry is of the volume that is configured now, under whichever name. */
+static bool is_entry_of(const struct fm_json *entry, const struct fm_volume *now)
+{
+	struct fm_volume was = { 0 };
+	const char *wwid;
+	long long nsid;
+
+	if (fm_json_unpack(entry, "{s:s, s:I, s:s, s:s, s:s, s:s}", "subsystem", &was.subsystem,
+			   "nsid", &nsid, "uuid", &was.uuid, "nguid", &was.nguid, "mount_point",
+			   &was.mount_point, "wwid", &wwid) < 0 ||
+	    nsid < 0 || nsid > UINT32_MAX)
+		return false;
+	was.nsid = (uint32_t)nsid;
+	return fm_volume_is_same_thing(now, &was) || fm_volume_is_named_by_now(now, &was, wwid);
+}
+
+static bool is_own(const struct fm_state_file *file, const struct fm_volume *volume)
+{
+	return is_entry_of(fm_json_get(file->entries, volume->name), volume);
+}
+
+static bool is_name_configured(const struct fm_supervisor_config *config, const char *name)
+{
+	for (unsigned i = 0; i < config->count; i++)
+		if (strcmp(config->volumes[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* A name that no volume has now, of one that has another. NULL: there is none in the file. */
+static const struct fm_volume *find_former_name(const struct fm_state_file *file,
+						const struct fm_supervisor_config *config,
+						char name[FM_VOLUME_NAME_MAX + 1])
+{
+	const char *key;
+	struct fm_json *entry;
+
+	for (void *it = NULL; fm_json_next(file->entries, &it, &key, &entry);) {
+		if (is_name_configured(config, key) || strlen(key) > FM_VOLUME_NAME_MAX)
+			continue;
+		for (unsigned i = 0; i < config->count; i++) {
+			if (!is_entry_of(entry, &config->volumes[i]))
+				continue;
+			strcpy(name, key);
+			return &config->volumes[i];
+		}
+	}
+	return NULL;
+}
+
+/* What it has under its name stays, and what another one had goes, as rename_entry() does it. */
+static void take_entry(struct fm_supervisor *sup, struct fm_state_file *file, const char *from,
+		       const char *to, bool has_own)
+{
+	if (has_own)
+		(void)fm_json_delete(file->entries, from);
+	else
+		rename_entry(sup, file, from, to);
+}
+
+/*
+ * mounted.json goes last: a volume that has its own there was called so before, or all else has its
+ * name. It may be killed in between, and none of it is lost when all of it is done again.
+ */
+static void take_name(struct fm_supervisor *sup, const char *from, const struct fm_volume *now)
+{
+	bool was_called_so = is_own(&sup->mounted, now);
+
+	if (!was_called_so) {
+		fm_log_info("volume %s: it was called %s when fmove-nvmed ran last", now->name,
+			    from);
+		fm_supervisor_take_forgotten(sup, from, now->name);
+	}
+	take_entry(sup, &sup->wishes, from, now->name, was_called_so || is_own(&sup->wishes, now));
+	take_entry(sup, &sup->sealed, from, now->name, is_own(&sup->sealed, now));
+	take_entry(sup, &sup->mounted, from, now->name, was_called_so);
+}
+
+void fm_supervisor_take_names(struct fm_supervisor *sup, const struct fm_supervisor_config *config)
+{
+	/* Where the files disagree, what was mounted last counts. */
+	const struct fm_state_file *const files[] = {&sup->mounted, &sup->sealed, &sup->wishes};
+	char from[FM_VOLUME_NAME_MAX + 1];
+	const struct fm_volume *now;
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		while ((now = find_former_name(files[i], config, from)))
+			take_name(sup, from, now);
+}
+
 void fm_supervised_recall(struct fm_supervised *v)
 {
-	const char *wish = fm_json_as_text(fm_json_get(v->sup->wishes.entries, v->volume->name));
+	const struct fm_json *entry = fm_json_get(v->sup->wishes.entries, v->volume->name);
+	/* an fmove-nvmed of before wrote the word alone */
+	const char *wish = fm_json_as_text(
+		fm_json_is(entry, FM_JSON_TEXT) ? entry : fm_json_get(entry, "want"));
 
 	for (unsigned i = 0; wish && i < sizeof(wants) / sizeof(wants[0]); i++)
 		if (strcmp(wish, wants[i]) == 0)

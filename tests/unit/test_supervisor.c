@@ -4861,6 +4861,126 @@ static void test_called_anew(void)
 	end();
 }
 
+#define UUID_OF_ONE "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
+
+/* A sealed volume is unmounted by a wish, and fmove-nvmed ends; there may be a boot. */
+static void begin_sealed_down(const char *uuid)
+{
+	begin_shared("n1", "n1");
+	sim.volume[0].uuid = uuid;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	wish(0, FM_WANT_DOWN, false);
+	run_for(20 * S);
+	CU_ASSERT_FALSE(sim.mounted[0].is_there);
+	CU_ASSERT_FALSE(is_in_file(FM_SUPERVISOR_HELD, "\"one\""));
+	kill_supervisor(false);
+	lose_file(FM_SUPERVISOR_HELD);
+}
+
+static void is_sealed_down(const char *name)
+{
+	unsigned mounts = sim.mounts;
+
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, name, FM_WANT_DOWN));
+	CU_ASSERT_TRUE(fm_supervisor_is_sealed(sim.sup, name));
+	CU_ASSERT_EQUAL(sim.mounts, mounts);
+}
+
+/* The files that it writes for another name, in that order. */
+static const char *const named_files[] = {FM_SUPERVISOR_WISHES, FM_SUPERVISOR_SEALED,
+					  FM_SUPERVISOR_MOUNTED};
+
+/* Also what is not mounted has its wish and its seal under another name, wherever a kill takes the
+ * start that gives it. */
+static void test_called_anew_down(void)
+{
+	static const char anew[] = "one-anew";
+	char *before[3];
+
+	for (unsigned written = 0; written <= 3; written++) {
+		begin_sealed_down(UUID_OF_ONE);
+		for (unsigned i = 0; i < 3; i++)
+			before[i] = strdup(sim.file[file_number(named_files[i])]);
+		sim.volume[0].name = anew;
+		is_sealed_down(anew);
+		kill_supervisor(false);
+		for (unsigned i = 0; i < 3; i++) {
+			CU_ASSERT_TRUE(is_in_file(named_files[i], "\"one-anew\""));
+			CU_ASSERT_FALSE(is_in_file(named_files[i], "\"one\""));
+			if (i >= written)
+				keep_state(named_files[i], before[i]);
+			free(before[i]);
+		}
+		is_sealed_down(anew);
+		end();
+	}
+
+	/* Its uuid is said by now, too. */
+	begin_sealed_down("");
+	sim.volume[0].name = anew;
+	sim.volume[0].uuid = UUID_OF_ONE;
+	is_sealed_down(anew);
+	end();
+}
+
+static void keep_wishes(const char *name, const char *want, const char *of_another)
+{
+	const struct fm_volume *volume = &sim.volume[0];
+	char text[1024];
+
+	(void)snprintf(text, sizeof(text),
+		       "{\"%s\":{\"want\":\"%s\",\"subsystem\":\"%s\",\"nsid\":%u,\"uuid\":\"%s\","
+		       "\"nguid\":\"%s\",\"mount_point\":\"%s\",\"wwid\":\"\"},\"%s\":\"down\"}",
+		       name, want, volume->subsystem, volume->nsid, volume->uuid, volume->nguid,
+		       volume->mount_point, of_another);
+	keep_state(FM_SUPERVISOR_WISHES, text);
+}
+
+/* Only what was said of it last is its own. */
+static void test_called_anew_before(void)
+{
+	/* A volume that is no more had the name. */
+	begin(1);
+	sim.volume[0].name = "one-anew";
+	keep_wishes("one", "up", "one-anew");
+	start_supervisor();
+	run_for(10 * S);
+	CU_ASSERT_TRUE(fm_supervisor_is_mounted(sim.sup, "one-anew"));
+	kill_supervisor(false);
+
+	/* Also where nothing is wished of it. */
+	sim.volume[0].name = "one-again";
+	keep_state(FM_SUPERVISOR_WISHES, "{\"one-again\":\"down\"}");
+	start_supervisor();
+	run_for(10 * S);
+	CU_ASSERT_TRUE(fm_supervisor_is_mounted(sim.sup, "one-again"));
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	end();
+
+	/* It was called otherwise, removed, and came back by this name. */
+	begin(1);
+	start_supervisor();
+	run_for(10 * S);
+	kill_supervisor(false);
+	keep_wishes("one-former", "down", "two");
+	start_supervisor();
+	run_for(10 * S);
+	CU_ASSERT_EQUAL(sim.mounts, 1);
+	is_mounted_as(true, 0);
+	kill_supervisor(false);
+
+	/* The word alone, as it was written before. */
+	keep_wishes("two", "up", "one");
+	start_supervisor();
+	CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, "one", FM_WANT_DOWN));
+	end();
+}
+
 /* Without the file what is mounted is told by its wwid, and left alone. What another boot had says
  * nothing. */
 static void test_removed_unknown(void)
@@ -6673,6 +6793,8 @@ static const struct fm_test tests[] = {
 	{"and is unmounted by force if a person says so", test_removed_and_forced},
 	{"which namespace it is may be said while it is mounted", test_named_by_now},
 	{"a volume that is called something else stays as it is", test_called_anew},
+	{"so does one that is down, over a restart", test_called_anew_down},
+	{"what a name meant before is not taken for it", test_called_anew_before},
 	{"without a file what is mounted is told by its wwid", test_removed_unknown},
 	{"what is mounted beneath something else is told", test_covered},
 	{"what is held is told also when another namespace is the volume's", test_another_came},
