@@ -1275,10 +1275,15 @@ bool fm_supervisor_is_mount_allowed(const struct fm_supervisor *sup, const char 
 	/* Who is let go on because it is mounted must not mount it when it is mounted no more. */
 	if (v->plan.is_mounted)
 		return v->plan.step != FM_STEP_UNMOUNT && v->call != FM_CALL_UNMOUNT;
+	return v->call == FM_CALL_MOUNT && fm_supervised_is_for_unit(v);
+}
+
+bool fm_supervised_is_for_unit(const struct fm_supervised *v)
+{
 	/* systemd would mount what its writer has sealed as its unit says, read-write: that is
 	 * mounted without it, and seen by its unit then. */
-	return v->call == FM_CALL_MOUNT && !(v->how.verdict == FM_GUARD_READ_ONLY &&
-					     fm_guard_is_writer(v->volume, v->sup->node));
+	return v->how.verdict != FM_GUARD_READ_ONLY ||
+	       !fm_guard_is_writer(v->volume, v->sup->node);
 }
 
 void fm_supervisor_look_anew(struct fm_supervisor *sup, const char *volume)

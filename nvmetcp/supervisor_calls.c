@@ -55,7 +55,9 @@ static int mount_begins(struct fm_supervised *v, const struct fm_process *proces
 	if (!fm_supervised_hold(v, &v->ns, is_read_write))
 		return fm_err_set(err, -EBUSY, "%u other devices of it are in use",
 				  FM_SUPERVISED_HELD_MAX);
-	fm_supervised_doubt_unit(v, is_read_write);
+	/* What was not let go on waits for this mount: it would be in its own way. */
+	if (fm_supervised_is_for_unit(v))
+		fm_supervised_doubt_unit(v, is_read_write);
 	return 0;
 }
 

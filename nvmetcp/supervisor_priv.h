@@ -429,6 +429,8 @@ const struct fm_inv_namespace *fm_supervised_ns(const struct fm_supervised *v);
 
 /* What the volume is wanted to be: the wish, or down if all volumes are to be down. */
 enum fm_plan_want fm_supervised_want(const struct fm_supervised *v);
+/* While it is being mounted: whether its mount unit has the permission to do it, too. */
+bool fm_supervised_is_for_unit(const struct fm_supervised *v);
 /* Whether it is unmounted although it is in use. */
 bool fm_supervised_is_forced(const struct fm_supervised *v);
 

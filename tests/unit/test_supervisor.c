@@ -5694,6 +5694,21 @@ static void test_unit_goes_on(void)
 	CU_ASSERT_EQUAL(sim.mounts, 0);
 	end();
 
+	/* What its writer has sealed is not the unit's to mount: that waits for this very mount,
+	 * and is not waited for. */
+	begin_seal();
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_until("mount");
+	sim.mood.fails_mount = true;
+	sim.is_unit_changing = true;
+	run_for(10 * S);
+	CU_ASSERT_FALSE(sim.mounted[0].is_there);
+	CU_ASSERT_STRING_NOT_EQUAL(shown(0, "error"), "");
+	sim.mood.fails_mount = false;
+	run_for(60 * S);
+	is_mounted_as(false, 1);
+	end();
+
 	/* A mount that has ended is not asked about. */
 	begin(1);
 	sim.is_unit_changing = true;
