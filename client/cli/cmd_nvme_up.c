@@ -154,16 +154,6 @@ static void warn_of_loss(const char *whom)
 	       whom);
 }
 
-/* It is done all the same. */
-static int warn_of_restart(const struct fm_json *done)
-{
-	const char *why = fm_field_text(done, "not_remembered");
-
-	if (*why)
-		fm_say("warning: %s", why);
-	return FM_EXIT_DONE;
-}
-
 static int ask_all(const char *verb, struct fm_nvmed_request *r, bool is_json)
 {
 	bool is_down = strcmp(r->op, "down") == 0;
@@ -207,8 +197,7 @@ static int wish(const char *verb, uint64_t wait_ms, int argc, char **argv)
 	r.volume = args.operands[0];
 	if (r.is_forced && (strcmp(r.op, "up") == 0 || strcmp(r.op, "unseal") == 0))
 		warn_of_loss("a node that does not answer");
-	return fm_nvme_ask_and_judge(verb, &r, r.timeout_ms + GRACE_MS, is_json, show_volume, NULL,
-				     warn_of_restart);
+	return fm_nvme_ask(verb, &r, r.timeout_ms + GRACE_MS, is_json, show_volume, NULL);
 }
 
 static void show_forgotten(const struct fm_json *done, void *ctx)

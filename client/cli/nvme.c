@@ -19,6 +19,15 @@ int fm_nvme_ask(const char *verb, const struct fm_nvmed_request *request, uint64
 	return fm_nvme_ask_and_judge(verb, request, wait_ms, is_json, show, ctx, NULL);
 }
 
+/* In force it is all the same. */
+static void warn_of_restart(const struct fm_nvmed *nvmed)
+{
+	const char *why = fm_nvmed_not_remembered(nvmed);
+
+	if (*why)
+		fm_say("warning: %s", why);
+}
+
 int fm_nvme_ask_and_judge(const char *verb, const struct fm_nvmed_request *request,
 			  uint64_t wait_ms, bool is_json,
 			  void (*show)(const struct fm_json *done, void *ctx), void *ctx,
@@ -32,14 +41,17 @@ int fm_nvme_ask_and_judge(const char *verb, const struct fm_nvmed_request *reque
 	if (fm_nvmed_connect(fm_socket_path(), &nvmed, &err) < 0)
 		return fm_fail(verb, &err);
 	if (fm_nvmed_ask(nvmed, request, wait_ms, &done, &err) < 0) {
+		status = fm_fail(verb, &err);
+		warn_of_restart(nvmed);
 		fm_nvmed_close(nvmed);
-		return fm_fail(verb, &err);
+		return status;
 	}
 	if (is_json)
 		/* fm_stdout_end() looks for errors */
 		(void)printf("%s\n", fm_nvmed_answer(nvmed));
 	else
 		show(done, ctx);
+	warn_of_restart(nvmed);
 	if (judge)
 		status = judge(done);
 	fm_json_free(done);

@@ -29,7 +29,8 @@ struct fm_json;
 
 /*
  * One request on a connection of its own, and the exit status. On success show(done, ctx) prints,
- * or with is_json the answer is printed as it came; an error is said. wait_ms: see fm_nvmed_ask().
+ * or with is_json the answer is printed as it came; an error is said, and
+ * either way if a restart forgets what was wished. wait_ms: see fm_nvmed_ask().
  */
 int fm_nvme_ask(const char *verb, const struct fm_nvmed_request *request, uint64_t wait_ms,
 		bool is_json, void (*show)(const struct fm_json *done, void *ctx), void *ctx);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,6 +25,7 @@ struct fm_nvmed {
 	uint64_t id;				/* of the last request */
 	char request[REQUEST_MAX];
 	char answer[FM_NVMED_MESSAGE_MAX + 1];	/* terminated */
+	char not_remembered[FM_ERR_TEXT_MAX];	/* of the last request */
 };
 
 /* ---- connecting ---- */
@@ -96,6 +98,7 @@ int fm_nvmed_connect(const char *path, struct fm_nvmed **out, struct fm_err *err
 	nvmed->fd = fd;
 	nvmed->id = 0;
 	nvmed->answer[0] = '\0';
+	nvmed->not_remembered[0] = '\0';
 	*out = nvmed;
 	return 0;
 }
@@ -111,6 +114,11 @@ void fm_nvmed_close(struct fm_nvmed *nvmed)
 const char *fm_nvmed_answer(const struct fm_nvmed *nvmed)
 {
 	return nvmed->answer;
+}
+
+const char *fm_nvmed_not_remembered(const struct fm_nvmed *nvmed)
+{
+	return nvmed->not_remembered;
 }
 
 /* ---- asking ---- */
@@ -246,6 +254,9 @@ static int take_answer(struct fm_nvmed *nvmed, size_t len, struct fm_json **done
 			"fmove-nvmed's answer is no JSON object; is it of another version?");
 	event = fm_field_text(json, "event");
 	id = fm_field_u64(json, "id");
+	if (id == nvmed->id)
+		(void)snprintf(nvmed->not_remembered, sizeof(nvmed->not_remembered), "%s",
+			       fm_field_text(json, "not_remembered"));
 	if (strcmp(event, "done") == 0 && id == nvmed->id) {
 		*done = json;
 		return 0;
@@ -271,6 +282,7 @@ int fm_nvmed_ask(struct fm_nvmed *nvmed, const struct fm_nvmed_request *request,
 	uint64_t deadline_ms = now_ms() + wait_ms;
 	int ret;
 
+	nvmed->not_remembered[0] = '\0';
 	ret = write_request(nvmed, request);
 	if (ret < 0)
 		return fm_err_set(err, ret, "what is asked is longer than %u bytes", REQUEST_MAX);

@@ -57,4 +57,8 @@ int fm_nvmed_ask(struct fm_nvmed *nvmed, const struct fm_nvmed_request *request,
 /* The answer of the last request as it came; until the next one. */
 const char *fm_nvmed_answer(const struct fm_nvmed *nvmed);
 
+/* Why a restart of fmove-nvmed forgets what the last request wished, also where the answer was an
+ * error; "": it does not, or nothing was wished. Until the next request. */
+const char *fm_nvmed_not_remembered(const struct fm_nvmed *nvmed);
+
 #endif

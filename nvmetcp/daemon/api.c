@@ -135,6 +135,18 @@ static void reply_error(struct client *c, const int64_t *id, int code, const cha
 	send_json(c, message);
 }
 
+/* What was wished is not so, and stays wished. */
+static void reply_not_so(const struct request *r, int code, const char *text)
+{
+	struct fm_json *message = error_message(code, text);
+
+	if (message)
+		(void)fm_json_set(message, "id", fm_json_of_i64(r->id));
+	if (message && r->not_remembered[0])
+		(void)fm_json_set(message, "not_remembered", fm_json_of_text(r->not_remembered));
+	send_json(r->client, message);
+}
+
 /* more is taken over; NULL is no memory. */
 static void reply_done(struct client *c, int64_t id, struct fm_json *more)
 {
@@ -265,7 +277,7 @@ static bool check_waiting(struct request *r)
 		reply_unsealed(r);
 	/* unsealed, it waits for the readers */
 	else if (progress == FM_PROGRESS_REFUSED && !(r->is_seal && !r->is_sealed))
-		reply_error(r->client, &r->id, -EACCES, why);
+		reply_not_so(r, -EACCES, why);
 	else if (progress == FM_PROGRESS_REACHED ||
 		 (r->is_for_unit && fm_supervisor_is_mount_allowed(r->api->sup, r->volume)))
 		reply_done(r->client, r->id, show_reached(r));
@@ -288,7 +300,7 @@ static void deadline_fired(struct fm_timer *timer)
 		(void)fm_supervisor_progress(r->api->sup, r->volume, &progress, &why);
 	(void)snprintf(text, sizeof(text), "not yet: %s; fmove-nvmed goes on trying",
 		       why[0] ? why : "it is under way");
-	reply_error(r->client, &r->id, -ETIMEDOUT, text);
+	reply_not_so(r, -ETIMEDOUT, text);
 	free_request(r);
 }
 

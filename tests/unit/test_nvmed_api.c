@@ -433,6 +433,11 @@ static void test_wishes(void)
 		CU_ASSERT_TRUE(hear(other) && has("\"done\"") &&
 			       has("\"not_remembered\":\"the wish is in force, but would not "
 				   "survive a restart: no space left\""));
+		tell(other, "{\"id\": 7, \"op\": \"up\", \"volume\": \"data\", "
+			    "\"timeout_ms\": 1}");
+		CU_ASSERT_TRUE(hear(other) && has("\"id\":7") && has("ETIMEDOUT") &&
+			       has("\"not_remembered\":\"the wish is in force, but would not "
+				   "survive a restart: no space left\""));
 		is_full = false;
 		tell(other, "{\"id\": 6, \"op\": \"down\", \"volume\": \"data\"}");
 		CU_ASSERT_TRUE(hear(other) && has("\"done\""));

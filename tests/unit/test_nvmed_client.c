@@ -385,6 +385,12 @@ static void test_up_and_down_say_how_long_they_wait(void)
 	CU_ASSERT_EQUAL(t.status, 0);
 	is_text(t.out, "data: down\n");
 	is_text(t.err, "fmove: warning: no space\n");
+	play(&t, "down data", "{\"id\":1,\"op\":\"down\",\"volume\":\"data\",\"timeout_ms\":20000}",
+	     "{\"id\":1,\"event\":\"error\",\"code\":\"ETIMEDOUT\",\"text\":\"not yet\","
+	     "\"not_remembered\":\"no space\"}");
+	CU_ASSERT_NOT_EQUAL(t.status, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.err, "not yet"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.err, "\nfmove: warning: no space\n"));
 	play(&t, "disconnect -f --timeout 2min data --json",
 	     "{\"id\":1,\"op\":\"disconnect\",\"volume\":\"data\",\"timeout_ms\":120000,\"force\":"
 	     "true}",
