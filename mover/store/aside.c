@@ -196,16 +196,16 @@ static uint64_t sum_of(const struct place *p,
 	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
 	struct fm_walk_at at;
 	uint64_t bytes = 0;
-	int fd, ret = 1;
+	int fd, ret;
 
 	if (!walk)
 		return 0;
 	fd = openat(p->dir, p->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0 && fm_walk_start(walk, fd) == 0) {
-		while (ret > 0 || ret == -EACCES || ret == -EPERM) {
+		do {
 			ret = fm_walk_next(walk, &at);
 			bytes += ret > 0 ? count(&at, met) : 0;
-		}
+		} while (ret > 0 || fm_walk_goes_on(walk, ret));
 	}
 	if (fd >= 0)
 		fm_walk_end(walk);

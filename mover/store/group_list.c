@@ -142,18 +142,12 @@ static int take(struct listing *l, const struct fm_walk_at *at)
 	return keep_first(l->paths, path);
 }
 
-/* A directory that cannot be entered is passed over. */
-static bool is_passed_over(int ret)
-{
-	return ret == -EACCES || ret == -EPERM || ret == -EOVERFLOW;
-}
-
 static int take_all(struct listing *l)
 {
 	struct fm_walk_at at;
 	int ret;
 
-	while ((ret = fm_walk_next(&l->walk, &at)) > 0 || is_passed_over(ret)) {
+	while ((ret = fm_walk_next(&l->walk, &at)) > 0 || fm_walk_goes_on(&l->walk, ret)) {
 		if (ret < 0 || at.is_leaving || !at.is_dir || !fm_path_is_reserved(at.name))
 			continue;
 		ret = fm_group_is_name(at.name) ? take(l, &at) : 0;

@@ -154,19 +154,13 @@ static void take(struct search *s, const struct fm_walk_at *at, const char *path
 		note(s, &u, path);
 }
 
-/* Whether an error is passed over: a directory that cannot be entered is skipped. */
-static bool is_passed_over(int ret)
-{
-	return ret == -EACCES || ret == -EPERM || ret == -EOVERFLOW;
-}
-
 static int search(struct search *s, struct fm_walk *walk)
 {
 	char path[FM_PATH_LEN_MAX + 1];
 	struct fm_walk_at at;
 	int ret;
 
-	while ((ret = fm_walk_next(walk, &at)) > 0 || is_passed_over(ret)) {
+	while ((ret = fm_walk_next(walk, &at)) > 0 || fm_walk_goes_on(walk, ret)) {
 		if (ret < 0 || at.is_leaving || !fm_path_is_reserved(at.name) ||
 		    fm_walk_path(walk, &at, path, sizeof(path)) < 0)
 			continue;

@@ -6,8 +6,8 @@
  *
  * A walk over the store, for a minute at most. One that did not come to the end makes the next one
  * take twice as long, since that meets the same entries first: so whatever the store's size, an
- * hourly sweep gets to its end within hours. Links are not followed, nothing that a transfer works
- * on is touched.
+ * hourly sweep gets to its end within hours. A directory that cannot be read is passed over. Links
+ * are not followed, nothing that a transfer works on is touched.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -335,13 +335,6 @@ static void sweep_entry(struct sweep *sw, struct fm_walk *walk, const struct fm_
 	}
 }
 
-/* A directory that cannot be entered is passed over; whatever else goes wrong ends it, until the
- * next one. */
-static bool is_passed_over(int ret)
-{
-	return ret == -EACCES || ret == -EPERM || ret == -EOVERFLOW;
-}
-
 /* The walk is at its end. */
 static void swept_all(struct sweep *sw)
 {
@@ -360,7 +353,7 @@ static void sweep_walk(struct sweep *sw, struct fm_walk *walk)
 		*max_ns = FIRST_NS;
 	while (!atomic_load(sw->is_over)) {
 		ret = fm_walk_next(walk, &at);
-		if (is_passed_over(ret))
+		if (fm_walk_goes_on(walk, ret))
 			continue;
 		if (ret == 0)
 			swept_all(sw);

@@ -1122,6 +1122,31 @@ static void test_space_asked_by_many(void)
 	end();
 }
 
+/* Goal: a directory that the disk does not give ends neither a sweep nor a list of what is
+ * unfinished, or of groups: they go on behind it. */
+static void test_unread(void)
+{
+	static struct fm_space_page left;
+	static struct fm_group_page groups;
+	struct fm_store_space space;
+
+	begin(bases[1], false);
+	CU_ASSERT_EQUAL(mkdir(at("d"), 0755), 0);
+	fm_fault_arm("store.readdir", 2);
+	reopen_keeping();
+	CU_ASSERT_TRUE(fm_fault_fired());
+	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &space, &err), 0);
+	CU_ASSERT_FALSE(space.is_counting);	/* the sweep came to the end */
+	fm_fault_arm("store.readdir", 2);
+	CU_ASSERT_EQUAL(s->ops->purge_partials(s, "", &root_user, true, &left, &err), 0);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm("store.readdir", 2);
+	CU_ASSERT_EQUAL(s->ops->groups(s, "", &root_user, &groups, &err), 0);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	end();
+}
+
 static void write_some(const char *name, size_t len)
 {
 	char *buf = calloc(1, len);
@@ -1386,6 +1411,7 @@ static const struct fm_test tests[] = {
 	{"an abandoned sink leaves nothing", test_abandoned},
 	{"many who ask for the room of a store do not wait for each other",
 	 test_space_asked_by_many},
+	{"what cannot be read ends no sweep and no list", test_unread},
 	{"what is kept aside is counted as what a purge makes free",
 	 test_aside_counts_shared_files},
 	{"what cannot be purged is said when all else is gone", test_purge_goes_on},
