@@ -66,6 +66,8 @@ struct sum {
 static void pass_over(struct sum *sum, const struct fm_walk *walk, const struct fm_walk_at *at,
 		      int why)
 {
+	if (fm_walk_is_lost_found(walk, at))
+		return;
 	sum->is_cut = sum->is_cut || why == -EOVERFLOW || why == -ESTALE;
 	if (sum->passed_over++ > 0)
 		return;

@@ -178,7 +178,7 @@ static int meet_closed(struct fm_verify_run *r, const struct fm_walk_at *at)
 {
 	size_t len;
 
-	if (fm_path_is_reserved(at->name))
+	if (fm_path_is_reserved(at->name) || (!r->top[0] && fm_walk_is_lost_found(r->walk, at)))
 		return 0;
 	set_path(r, at);
 	len = strlen(r->path);

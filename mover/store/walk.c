@@ -310,6 +310,15 @@ static int walk_give_up(struct fm_walk *walk, int ret, struct fm_walk_at *out)
 	return ret;
 }
 
+bool fm_walk_is_lost_found(const struct fm_walk *walk, const struct fm_walk_at *at)
+{
+	struct stat st;
+
+	return walk->depth == 1 && strcmp(at->name, "lost+found") == 0 &&
+	       fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+	       st.st_uid == 0 && (st.st_mode & 07777) == 0700;
+}
+
 bool fm_walk_is_lack(int ret)
 {
 	return ret == -ENOMEM || ret == -EMFILE || ret == -ENFILE;

@@ -73,6 +73,10 @@ int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out);
  * behind it. */
 bool fm_walk_goes_on(const struct fm_walk *walk, int ret);
 
+/* Whether what was not entered is the directory that an ext4 has at its top for what fsck finds,
+ * closed to all but root: it is nobody's. The walk has begun at the top of a store. */
+bool fm_walk_is_lost_found(const struct fm_walk *walk, const struct fm_walk_at *at);
+
 /* Whether an error says nothing of what was walked: this process or the machine lacks memory or
  * descriptors, for now. */
 bool fm_walk_is_lack(int ret);

@@ -177,6 +177,27 @@ static void test_quota_passes_over(void)
 	end();
 }
 
+/* Goal: of the directory that an ext4 has at its top for fsck nobody is told; of another one of
+ * that name people are. */
+static void test_quota_lost_found(void)
+{
+	struct fm_usage usage = { .store = "s", .quota = 10000 };
+
+	if (geteuid() > 0) {
+		printf("SKIP: nobody else can be played\n");
+		return;
+	}
+	begin(IN_MEMORY, false);
+	CU_ASSERT_TRUE(chmod(dir, 0755) == 0 && mkdir(at("lost+found"), 0700) == 0);
+	CU_ASSERT_EQUAL(put("a", 100, 1, false), 0);
+	CU_ASSERT_STRING_EQUAL(log_of_counts(&usage), "");
+	CU_ASSERT_EQUAL(atomic_load(&usage.used), 100);
+	CU_ASSERT_EQUAL(atomic_load(&usage.passed_over), 0);
+	CU_ASSERT_EQUAL(chown(at("lost+found"), 1, 1), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(log_of_counts(&usage), "\"lost+found\""));
+	end();
+}
+
 /* Goal: nesting deep frees no room: what lies there is counted, and where it is too deep for that
  * what was used stays used. */
 static void test_quota_deep(void)
@@ -541,6 +562,7 @@ static const struct fm_test tests[] = {
 	{ "a stream meets the quota while it is written", test_quota_stream },
 	{ "what is promised counts, holes too", test_quota_sparse },
 	{"a quota passes over what cannot be read", test_quota_passes_over},
+	{"a quota does not tell of lost+found", test_quota_lost_found},
 	{"a quota counts what is nested deep", test_quota_deep},
 	{"a quota leaves a directory that cannot be read on", test_quota_unread},
 	{"a quota that cannot be counted again refuses for want of room", test_quota_count_fails},

@@ -410,6 +410,40 @@ static void test_closed(void)
 	dir_remove(path);
 }
 
+/* Goal: the directory that an ext4 has at its top for fsck is no finding there; one below is. */
+static void test_lost_found(void)
+{
+	int up = open(top, O_RDONLY | O_DIRECTORY), fd;
+	char path[128];
+	struct fm_finding *f;
+	struct fm_verify v;
+	struct fm_err err;
+
+	if (geteuid() > 0) {
+		close(up);
+		printf("SKIP: nobody else can be played\n");
+		return;
+	}
+	CU_ASSERT_TRUE(fchmod(up, 0755) == 0 && mkdirat(up, "ext4", 0755) == 0);
+	fd = openat(up, "ext4", O_RDONLY | O_DIRECTORY);
+	CU_ASSERT_TRUE(mkdirat(fd, "lost+found", 0700) == 0 && mkdirat(fd, "d", 0755) == 0 &&
+		       mkdirat(fd, "d/lost+found", 0700) == 0);
+	CU_ASSERT_EQUAL_FATAL(seteuid(65534), 0);
+	fm_verify_init(&v);
+	CU_ASSERT_EQUAL(fm_verify_run(&v, fd, "", &err), 0);
+	CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+	CU_ASSERT_EQUAL(v.count.unreadable, 1);
+	f = fm_verify_take(&v);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	CU_ASSERT_STRING_EQUAL(f->path, "d/lost+found/");
+	free(f);
+	fm_verify_destroy(&v);
+	close(fd);
+	close(up);
+	(void)snprintf(path, sizeof(path), "%s/ext4", top);
+	dir_remove(path);
+}
+
 static void *stop_soon(void *arg)
 {
 	fm_verify_stop(arg);
@@ -442,6 +476,7 @@ static const struct fm_test tests[] = {
 	{"what is changed while it is read is no damage", test_changed_meanwhile},
 	{"what cannot be read is a finding", test_unreadable},
 	{"a directory that cannot be read is a finding, and no end", test_closed},
+	{"lost+found of a store is none", test_lost_found},
 	{"what is not opened is no finding", test_not_opened},
 	{"it can be stopped", test_stopped},
 };
