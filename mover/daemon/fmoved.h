@@ -138,6 +138,13 @@ void fm_follow_start(struct fm_follow *follow);
 int fm_follow_take(struct fm_follow *follow, const struct fm_config_store *of,
 		   struct fm_store *store, struct fm_err *err);
 
+/*
+ * A store that a reload has changed, and that is on a volume now: it goes, and is opened by the
+ * first look that finds it there. What was going to another directory ends. Before the new
+ * configuration is in force.
+ */
+void fm_follow_drop(struct fm_follow *follow, const struct fm_config_store *of);
+
 /* After a reload: look at once whether each store's path leads to what is served of it; and serve
  * what is there now, also where that is not done without one. */
 void fm_follow_look(struct fm_follow *follow);

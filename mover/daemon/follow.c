@@ -283,15 +283,15 @@ static const struct fm_store *silent_of(struct fm_follow *f, const struct fm_con
 	return ref ? ref->store : NULL;
 }
 
-/* What is mounted of its volume now; false: nothing can be read of fmove-nvmed. */
-static bool ask_again(const struct opening *o, struct fm_volume_store *as)
+/* What is mounted of a volume now; false: nothing can be read of fmove-nvmed. */
+static bool is_said(struct fm_follow *f, const char *volume, struct fm_volume_store *as)
 {
 	struct fm_volume_said *said;
 	unsigned count;
 
-	if (!ask(o->follow, &said, &count))
+	if (!ask(f, &said, &count))
 		return false;
-	fm_volume_store_of(said, count, o->of->volume, as);
+	fm_volume_store_of(said, count, volume, as);
 	free(said);
 	return true;
 }
@@ -324,7 +324,7 @@ static bool is_still_so(const struct opening *o)
 
 	if (!o->of->volume[0])
 		return silent_of(o->follow, o->of) != NULL;
-	return ask_again(o, &as) && fm_volume_store_is(&as, o->store);
+	return is_said(o->follow, o->of->volume, &as) && fm_volume_store_is(&as, o->store);
 }
 
 static void end_open(struct opening *o)
@@ -411,7 +411,7 @@ static bool is_still_there(const struct opening *o)
 {
 	struct fm_volume_store as;
 
-	return ask_again(o, &as) && as.device == o->as.device;
+	return is_said(o->follow, o->of->volume, &as) && as.device == o->as.device;
 }
 
 /* The next look tries it again. Of a store on no volume it is told by the store what is wrong. */
@@ -880,13 +880,26 @@ static void look_at_open(struct fm_follow *f)
 
 /* ---- what a reload has opened ---- */
 
-/* The store in the configuration that is in force; NULL: there it is not, or is on a volume. */
+/* The store in the configuration that is in force; NULL: there it is not. */
 static const struct fm_config_store *entry_of(const struct fm_config *cfg, const char *name)
 {
 	for (unsigned i = 0; i < cfg->store_count; i++)
 		if (strcmp(cfg->stores[i].name, name) == 0)
-			return cfg->stores[i].volume[0] ? NULL : &cfg->stores[i];
+			return &cfg->stores[i];
 	return NULL;
+}
+
+/* Where a store was last, open or silent; all 0: it is not there, or is in no directory. */
+static struct fm_dirway last_way_of(struct fm_follow *f, const char *name)
+{
+	struct fm_store_ref *ref = fm_engine_store_rules(f->fmoved->engine, name, strlen(name));
+	struct fm_dirway was = { 0 };
+
+	if (ref) {
+		was = ref->store->way;
+		fm_engine_store_put(ref);
+	}
+	return was;
 }
 
 /* One that does not answer yet, as the reload has it: the path that it had may lead over a link. */
@@ -903,15 +916,11 @@ int fm_follow_take(struct fm_follow *f, const struct fm_config_store *of, struct
 {
 	struct fm_engine *engine = f->fmoved->engine;
 	const struct fm_config_store *former = entry_of(f->fmoved->cfg, of->name);
-	struct fm_store_ref *ref = fm_engine_store_rules(engine, of->name, strlen(of->name));
-	struct fm_dirway was = { 0 };
+	struct fm_dirway was = former ? last_way_of(f, of->name) : (struct fm_dirway){ 0 };
 	bool is_at_path = former && strcmp(former->directory, of->directory) == 0;
+	bool waits = is_at_path && !former->volume[0];	/* it does for the mount that it was on */
 
-	if (ref && former)
-		was = ref->store->way;
-	if (ref)
-		fm_engine_store_put(ref);
-	if (is_at_path && !store->is_silent && fm_dirway_is_beneath(&store->way, &was)) {
+	if (waits && !store->is_silent && fm_dirway_is_beneath(&store->way, &was)) {
 		store->ops->free(store);
 		fall_silent(f, of, UNMOUNTED, &was);
 		return 0;
@@ -920,8 +929,30 @@ int fm_follow_take(struct fm_follow *f, const struct fm_config_store *of, struct
 						: !fm_dirway_is_same(&store->way, &was)))
 		fm_engine_leave_store(engine, of->name);
 	if (store->is_silent)
-		wait_for(store, of->directory, is_at_path ? &was : NULL);
+		wait_for(store, of->directory, waits ? &was : NULL);
 	return fm_engine_set_store(engine, store, err);
+}
+
+/* Whether a store that was there is on its volume there. */
+static bool is_there(struct fm_follow *f, const struct fm_config_store *of,
+		     const struct fm_config_store *former, const struct fm_dirway *was)
+{
+	struct fm_volume_store as;
+
+	if (strcmp(former->directory, of->directory) != 0)
+		return false;
+	return strcmp(former->volume, of->volume) == 0 ||
+	       (is_said(f, of->volume, &as) && as.device == was->device);
+}
+
+void fm_follow_drop(struct fm_follow *f, const struct fm_config_store *of)
+{
+	const struct fm_config_store *former = entry_of(f->fmoved->cfg, of->name);
+	struct fm_dirway was = last_way_of(f, of->name);
+
+	if (former && was.device > 0 && !is_there(f, of, former, &was))
+		fm_engine_leave_store(f->fmoved->engine, of->name);
+	fm_engine_remove_store(f->fmoved->engine, of->name);
 }
 
 static void timer_fire(struct fm_timer *timer)

@@ -317,13 +317,13 @@ static void take_over_peers(struct fm_reload *r)
 			fm_log_error("reload: peer \"%s\": %s", r->cfg->peers[i].name, err.text);
 }
 
-/* What changed of a store on a volume: it is opened as soon as follow.c looks. */
+/* What changed of a store on a volume. */
 static void drop_changed_volumes(const struct fm_reload *r)
 {
 	for (unsigned i = 0; i < r->cfg->store_count; i++)
 		if (r->cfg->stores[i].volume[0] &&
 		    !has_store(r->fmoved->cfg, &r->cfg->stores[i]))
-			fm_engine_remove_store(r->fmoved->engine, r->cfg->stores[i].name);
+			fm_follow_drop(r->fmoved->follow, &r->cfg->stores[i]);
 }
 
 static void say_at(const struct fm_config_store *cfg, const struct fm_store *store)

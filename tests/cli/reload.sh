@@ -51,16 +51,13 @@ logged() {
 	await has_said "$1" || bad "no \"$1\" in: $(cat new)"
 }
 
-# begun NAME [STORE]: a put to it begins, and goes on until left_over, or goes_on.
+# begun NAME [STORE]: a put to a name that is new begins at n1, and goes on until left_over, or goes_on.
 mkfifo more
-is_begun() {
-	fmove status --json | grep -q "\"path\":\"$1\""
-}
 begun() {
 	exec {end}<>more
 	fmove put - "n1:${2-t}/$1" <more >left.out 2>&1 {end}>&- &
 	writer=$!
-	await is_begun "$1" || bad "${2-t}/$1 does not begin: $(cat left.out)"
+	is_logged "put of n1:${2-t} for n2 begins: $1\$" "$node/log" || bad "${2-t}/$1 does not begin: $(cat left.out)"
 	echo data >&$end
 }
 
@@ -157,7 +154,7 @@ ok fmove put f n1:t/g
 same f "$node/t/g"
 
 # The configuration says another directory: what was going to the former one is not done, either.
-begun late
+begun later
 mkdir "$node/next"
 sed -i "s,directory = \"$node/t\",directory = \"$node/next\"," "$conf"
 reload 'reloaded'
@@ -166,7 +163,7 @@ ok fmove put f n1:t/h
 same f "$node/next/h"
 sed -i "s,directory = \"$node/next\",directory = \"$node/t\"," "$conf"
 reload 'reloaded'
-[ ! -e "$node/t/late" ] && [ ! -e "$node/next/late" ] || bad "what was refused is there"
+[ ! -e "$node/t/later" ] && [ ! -e "$node/next/later" ] || bad "what was refused is there"
 
 # A file system is mounted there, as one that is late at boot: that is served by itself. What was going beneath is not done, and when it is unmounted
 # nothing goes there, also after a reload that changes the store. A directory that is mounted as another store (--bind) is renamed, and that store stays what

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goal:   a store on a volume is there while the volume is mounted; sealed, it is one source at all nodes that have mounted this seal, and a
-#         copy that is here is it for ever; one that another node writes to is no source, but with --live.
+#         copy that is here is it for ever; one that another node writes to is no source, but with --live. A reload may move it from there.
 # Method: two real daemons whose stores are one directory; what fmove-nvmed would say of it is written by hand (that it says so:
 #         unit.supervisor). The source changes under a seal, which no node could do: who does not see that has not looked.
 . "$(dirname "$0")/lib.sh"
@@ -120,4 +120,59 @@ is_closed() {
 	! is_open
 }
 await is_closed || bad "fmoved has it open: $(ls -l "/proc/$(cat "$dir/c/n1/pid")/fd")"
+
+# A reload moves the store to a directory on no volume, and back: what was going to the former one is not done, since nobody looks for it there. Where it
+# leads to the same one, that goes on.
+conf=$dir/c/n1/fmove.conf
+cp "$conf" on_volume
+mkfifo more
+begun() {
+	exec {end}<>more
+	fmove put - "n1:s/$1" <more >put.out 2>&1 {end}>&- &
+	writer=$!
+	is_logged "put of n1:s for n2 begins: $1\$" "$dir/c/n1/log" || bad "s/$1 does not begin: $(cat put.out)"
+	echo data >&$end
+}
+# on DIRECTORY: it is there, on no volume. on_volume: as it was.
+on() {
+	sed "s|directory = \"$(store 1)\"|directory = \"$1\"|; s|volume = \"data\"; *||" on_volume >"$conf"
+	take_over 1
+}
+on_volume() {
+	cp on_volume "$conf"
+	take_over 1
+}
+ends_left() {
+	exec {end}>&-
+	! wait $writer || bad "$1: it is done"
+	grep -q 'its path leads to another directory' put.out || bad "$1: it is not told why: $(cat put.out)"
+	[ ! -e "$(store 1)/$1" ] && [ ! -e "$dir/plain/$1" ] || bad "$1: what was refused is there"
+}
+is_there() {
+	exec {end}>&-
+	wait $writer || bad "$1: $(cat put.out)"
+	[ -s "$(store 1)/$1" ] || bad "$1: it is not there"
+}
+mkdir "$dir/plain"
+use 2
+says 1 "$device" 0 ""
+await has_store 1 || bad "the store does not come: $(cat err)"
+begun from_volume
+on "$dir/plain"
+ends_left from_volume
+begun to_volume
+on_volume
+ends_left to_volume
+await has_store 1 || bad "the store does not come again: $(cat err)"
+begun stays
+on "$(store 1)"
+is_there stays
+begun stays_too
+on_volume
+is_there stays_too
+on "$(store 1)"
+begun beneath
+says 1 $((device + 1)) 0 ""
+on_volume
+ends_left beneath
 exit
