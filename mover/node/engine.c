@@ -67,6 +67,7 @@ static void init_lists(struct fm_engine *e)
 	fm_list_init(&e->peers);
 	fm_list_init(&e->sessions);
 	fm_list_init(&e->stores);
+	fm_list_init(&e->former_stores);
 }
 
 static int make_registered(struct fm_engine *e, struct fm_err *err)
@@ -194,6 +195,7 @@ static void store_unref(struct fm_store_ref *ref)
 {
 	if (--ref->refs > 0)
 		return;
+	fm_list_del(&ref->at);
 	/* Its files are closed: nothing here waits for a disk. */
 	ref->store->ops->free(ref->store);
 	free(ref);
@@ -411,12 +413,20 @@ struct fm_store_ref *fm_engine_store_again(struct fm_store_ref *ref)
 	return ref;
 }
 
+static void leave_all_of(const struct fm_list *stores, const char *name)
+{
+	fm_list_each(at, next, stores) {
+		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
+
+		if (strcmp(ref->store->name, name) == 0)
+			ref->is_left = true;
+	}
+}
+
 void fm_engine_leave_store(struct fm_engine *e, const char *name)
 {
-	struct fm_store_ref *ref = find_store(e, name, strlen(name));
-
-	if (ref)
-		ref->is_left = true;
+	leave_all_of(&e->stores, name);
+	leave_all_of(&e->former_stores, name);
 }
 
 void fm_engine_remove_store(struct fm_engine *e, const char *name)
@@ -426,6 +436,8 @@ void fm_engine_remove_store(struct fm_engine *e, const char *name)
 	if (!ref)
 		return;
 	fm_list_del(&ref->at);
+	if (ref->refs > 1)
+		fm_list_append(&e->former_stores, &ref->at);
 	e->store_count -= !ref->store->is_hidden;
 	e->store_changes += !ref->store->is_hidden;
 	store_unref(ref);

@@ -68,7 +68,8 @@ void fm_engine_remove_store(struct fm_engine *engine, const char *name);
 
 /*
  * The path of that store leads to another directory than the one that is open: what goes there and
- * is not done ends with -EAGAIN instead. Before it is replaced, or removed.
+ * is not done ends with -EAGAIN instead, as does what began in a store of that name which was
+ * replaced or removed before. Before this one is replaced, or removed.
  */
 void fm_engine_leave_store(struct fm_engine *engine, const char *name);
 

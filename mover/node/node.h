@@ -86,6 +86,7 @@ struct fm_engine {
 	unsigned peer_count;
 	struct fm_list sessions;
 	struct fm_list stores;
+	struct fm_list former_stores;	/* replaced or removed, and still used */
 	const char *(*volume_of)(void *ctx, const char *store, size_t len);	/* may be NULL */
 	bool (*is_away)(void *ctx, const char *id);		/* likewise */
 	void *volume_ctx;

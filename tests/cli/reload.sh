@@ -153,10 +153,12 @@ reload 'store "t": what is at .*/t now is served;'
 ok fmove put f n1:t/g
 same f "$node/t/g"
 
-# The configuration says another directory: what was going to the former one is not done, either.
+# The configuration says another directory: what was going to the former one is not done, either, also where a reload gave that other settings meanwhile.
 begun later
 mkdir "$node/next"
-sed -i "s,directory = \"$node/t\",directory = \"$node/next\"," "$conf"
+sed -i 's/{ name = "t";/& durability = "memory";/' "$conf"
+reload 'reloaded'
+sed -i "s/ durability = \"memory\";//; s,directory = \"$node/t\",directory = \"$node/next\"," "$conf"
 reload 'reloaded'
 left_over
 ok fmove put f n1:t/h

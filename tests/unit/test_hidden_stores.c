@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* links: fm_node fm_store */
-/* test_hidden_stores - stores of services take no place of those that a configuration has. */
+/* test_hidden_stores - stores of services take no place of those that a configuration has; what is
+ * under way in one that was replaced. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ static void test_places(void)
 	engine = calloc(1, sizeof(*engine));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(engine);
 	fm_list_init(&engine->stores);
+	fm_list_init(&engine->former_stores);
 	for (unsigned n = 1; n < FM_STORES_MAX; n++)
 		CU_ASSERT_EQUAL(set_store(n, false), 0);
 	changes = engine->store_changes;
@@ -54,7 +56,44 @@ static void test_places(void)
 	free(engine);
 }
 
+/* What a reload has replaced, since the store has other rules, goes to the same directory. */
+static void test_left(void)
+{
+	struct fm_store_ref *refs[3], *other, *later;
+
+	engine = calloc(1, sizeof(*engine));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(engine);
+	fm_list_init(&engine->stores);
+	fm_list_init(&engine->former_stores);
+	CU_ASSERT_EQUAL_FATAL(set_store(2, false), 0);
+	other = fm_engine_store_get(engine, "s2", 2);
+	for (unsigned i = 0; i < 3; i++) {
+		CU_ASSERT_EQUAL_FATAL(set_store(1, false), 0);
+		refs[i] = fm_engine_store_get(engine, "s1", 2);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(refs[i]);
+	}
+	fm_engine_store_put(refs[1]);
+	fm_engine_leave_store(engine, "s1");
+	CU_ASSERT_TRUE(refs[0]->is_left);
+	CU_ASSERT_TRUE(refs[2]->is_left);
+	CU_ASSERT_FALSE(other->is_left);
+	CU_ASSERT_EQUAL_FATAL(set_store(1, false), 0);
+	later = fm_engine_store_get(engine, "s1", 2);
+	CU_ASSERT_FALSE(later->is_left);
+	fm_engine_remove_store(engine, "s1");
+	fm_engine_leave_store(engine, "s1");
+	CU_ASSERT_TRUE(later->is_left);
+	fm_engine_store_put(later);
+	fm_engine_store_put(refs[0]);
+	fm_engine_store_put(refs[2]);
+	CU_ASSERT_TRUE(fm_list_is_empty(&engine->former_stores));
+	fm_engine_store_put(other);
+	fm_engine_remove_store(engine, "s2");
+	free(engine);
+}
+
 static const struct fm_test tests[] = {
+	{"what began in a store of before is left with the one that is there", test_left},
 	{"a configuration has all its places, whatever stores services have", test_places},
 };
 FM_TEST_MAIN("hidden_stores", tests)
