@@ -96,7 +96,7 @@ fi
 mv "$(store 3)" "$dir/c/n3/former"
 ln -s "$dir/c/n3" "$(store 3)"
 kill -HUP "$(cat "$dir/c/n3/pid")"
-is_logged 'which this node keeps for itself' "$dir/c/n3/log" || bad "n3 serves what it keeps for itself"
+is_logged 'must not be within each other' "$dir/c/n3/log" || bad "n3 serves what it keeps for itself"
 bin_may apart
 rm "$(store 3)"
 mv "$dir/c/n3/former" "$(store 3)"
