@@ -1371,7 +1371,7 @@ void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const cha
 		return;
 	j->end_code = code;
 	j->is_end_kept = is_kept;
-	if (j->job || j->try || (!j->is_accepted && j->o.is_detached)) {
+	if (j->job || (j->try && !j->try->is_left) || (!j->is_accepted && j->o.is_detached)) {
 		fm_queue_set_why(j, code, reason);	/* when they are through with it */
 		if (j->job)
 			j->queue->c.needs->cancel(j->job, code, is_kept, reason);

@@ -35,6 +35,7 @@
 /* A worker's thread that stands still at a point until it is let go. */
 static struct {
 	const char *point;		/* NULL: nowhere */
+	bool is_for_all;		/* each that comes, in place of the first one */
 	sem_t is_there, may_go;
 } gate;
 
@@ -42,7 +43,8 @@ static void gate_pass(const char *point)
 {
 	if (!gate.point || strcmp(point, gate.point) != 0)
 		return;
-	gate.point = NULL;
+	if (!gate.is_for_all)
+		gate.point = NULL;
 	sem_post(&gate.is_there);
 	sem_wait(&gate.may_go);
 }
@@ -1953,6 +1955,41 @@ static void test_who_goes_away_leaves_the_thread(void)
 	threads_down();
 }
 
+/*
+ * Goal:   what is cancelled after its caller went away, while its file is still being opened, is
+ *         over, and stays so when its file system answers.
+ */
+static void test_a_paused_one_that_still_opens_can_be_cancelled(void)
+{
+	struct caller a, b, w = { .watch = { .events = &caller_events } };
+	struct fm_queue_opts o;
+	struct fm_err err;
+
+	if (fm_test_lacks_faults())
+		return;
+	threads_up(1, 3);
+	runs("b", &b);
+	o = file_put("a", ALICE);
+	o.retry_ns = FM_RETRY_ALWAYS;
+	CU_ASSERT_EQUAL_FATAL(submit(&o, &a, &err), 0);
+	until(&a.is_accepted);
+	gate_close("queue.dup");
+	end("b", 0);
+	gate_await();
+	fm_queue_abandon(&a.watch);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_EQUAL(state_of(a.id), FM_QUEUE_PAUSED);
+	CU_ASSERT_EQUAL_FATAL(fm_queue_cancel(q, a.id, ALICE, false, &w.watch, &err), 1);
+	until(&w.is_done);
+	CU_ASSERT_EQUAL(w.result.code, 0);
+	CU_ASSERT_EQUAL(state_of(a.id), FM_QUEUE_CANCELLED);
+	gate_open();
+	settle();
+	CU_ASSERT_EQUAL(state_of(a.id), FM_QUEUE_CANCELLED);
+	CU_ASSERT_PTR_NULL(running("a"));
+	threads_down();
+}
+
 /* Goal: what waits for a thread is cancelled without one. */
 static void test_what_no_thread_has_begun_is_cancelled_at_once(void)
 {
@@ -3141,6 +3178,8 @@ static const struct fm_test tests[] = {
 	{"a cancel does not wait for a file system",
 	 test_a_cancel_does_not_wait_for_a_file_system},
 	{"who goes away leaves the thread", test_who_goes_away_leaves_the_thread},
+	{"a paused one that still opens can be cancelled",
+	 test_a_paused_one_that_still_opens_can_be_cancelled},
 	{"what no thread has begun is cancelled at once",
 	 test_what_no_thread_has_begun_is_cancelled_at_once},
 	{"only what was sent is found behind a crash",
