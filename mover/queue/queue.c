@@ -182,6 +182,8 @@ void fm_queue_stop(struct fm_queue *q)
 		fm_timer_clear(q->c.loop, &j->timer);
 		if (!j->o.is_detached || !j->is_accepted)
 			fm_queue_end_with(j, -EHOSTDOWN, true, "fmoved is stopping");
+		else
+			fm_queue_close_opened(j);
 	}
 }
 

@@ -275,6 +275,8 @@ void fm_queue_enqueue(struct fm_queue_job *j);		/* QUEUED from here on */
 void fm_queue_kick(struct fm_queue *q);
 void fm_queue_kick_run(struct fm_task *task);
 void fm_queue_timer_fire(struct fm_timer *timer);
+/* The queue stops: a job that waits for a place with its file open has it closed. */
+void fm_queue_close_opened(struct fm_queue_job *j);
 /* That it is sent is written down, or cannot be. */
 void fm_queue_noted(struct fm_queue_job *j);
 void fm_queue_end(struct fm_queue_job *j, enum fm_queue_state state,

@@ -371,6 +371,8 @@ static void place_take(struct fm_queue_job *j)
 {
 	struct fm_queue_shares *s = &j->queue->shares;
 
+	if (j->try && j->o.fd < 0)	/* it counted while the job had none */
+		fm_share_give_all(&j->held.fd);
 	fm_share_force(j->is_prompt ? &s->prompt : &s->running, fm_queue_who(j), 1, &j->held.place);
 	if (is_store_tree(j))
 		fm_share_force(&s->trees, fm_queue_who(j), 1, &j->held.tree);
@@ -452,6 +454,10 @@ static void open_fd(struct fm_queue_try *t)
 		return;
 	if (!t->job->o.job.is_put && journal < 0 && t->job->tries > 1 && ftruncate(fd, 0) < 0) {
 		t->ret = fm_err_sys(&t->err, -errno, "empty the file of an earlier try");
+		return;
+	}
+	if (FM_FAULT("queue.open")) {
+		t->ret = fm_err_set(&t->err, -EMFILE, "open the file");
 		return;
 	}
 	t->fd = t->journal = -1;	/* taken over */
@@ -826,22 +832,35 @@ static void end_opened(struct fm_queue_job *j)
 		settle_code(j, j->end_code, j->why ? j->why : "cancelled");
 }
 
-/*
- * Whether the job has a place, after its file system did not answer for so long that it was given
- * back. What cannot be opened once more takes one in any case: each was of one user's threads.
- */
+/* ---- ... which may have taken so long that the place was given back ---- */
+
+/* Whether the job has a place, if need be a new one. */
 static bool has_place_again(struct fm_queue_job *j)
 {
 	const struct fm_queue_shares *s = &j->queue->shares;
 
-	if (!j->has_place && j->o.end == FM_QUEUE_STORE && !j->is_prompt &&
-	    (s->running.used >= s->running.limits.total || !may_start(j))) {
-		j->try->ret = -EAGAIN;	/* what it has of an earlier one stays */
+	if (j->has_place)
+		return true;
+	if (j->is_prompt ? fm_share_check(&s->prompt, fm_queue_who(j), 1, &j->try->err) < 0
+			 : s->running.used >= s->running.limits.total || !may_start(j))
 		return false;
-	}
-	if (!j->has_place)
-		place_take(j);
+	place_take(j);
 	return true;
+}
+
+/* How many jobs of its user wait for a place with their file open. */
+static uint64_t opened_beside(const struct fm_queue_job *j)
+{
+	uint64_t count = 0;
+
+	for (unsigned p = 0; p < FM_QUEUE_PRIORITY_COUNT; p++)
+		fm_list_each(at, next, &j->queue->pending[p]) {
+			const struct fm_queue_job *other =
+				fm_container_of(at, struct fm_queue_job, pending_at);
+
+			count += other->try && other->user == j->user;
+		}
+	return count;
 }
 
 /* What it had opened is closed: it waits for a place as before. */
@@ -856,6 +875,44 @@ static void place_done(struct fm_work *w)
 	try_free(j);
 	j->tries--;	/* it was none */
 	fm_queue_enqueue(j);
+}
+
+/*
+ * What is open stays so while its job waits in its turn: where each opening takes too long, none
+ * would ever move anything else. Of one user's not more than there are places, of what can be
+ * opened once more.
+ */
+static void wait_for_place(struct fm_queue_job *j)
+{
+	const struct fm_queue *q = j->queue;
+	struct fm_queue_try *t = j->try;
+	bool can_open_again = j->o.end == FM_QUEUE_STORE || j->o.fd >= 0;
+
+	if (j->is_prompt) {
+		at_work(t, close_run, full_done);
+	} else if (q->is_stopping ||
+		   (can_open_again && opened_beside(j) >= q->shares.running.limits.total)) {
+		t->ret = -EAGAIN;	/* what it has of an earlier one stays */
+		at_work(t, close_run, place_done);
+	} else {
+		fm_queue_enqueue(j);
+	}
+}
+
+/* One that waits so is told to end. */
+static void end_waiting_opened(struct fm_queue_job *j)
+{
+	fm_list_del(&j->pending_at);
+	end_opened(j);
+}
+
+void fm_queue_close_opened(struct fm_queue_job *j)
+{
+	if (j->state != FM_QUEUE_QUEUED || !j->try || !j->try->file || j->try->is_at_work)
+		return;
+	fm_list_del(&j->pending_at);
+	j->try->ret = -EAGAIN;
+	at_work(j->try, close_run, place_done);
 }
 
 static void open_done(struct fm_work *w)
@@ -873,7 +930,7 @@ static void open_done(struct fm_work *w)
 	else if (leaves && leave_place(j, &t->err) < 0)
 		at_work(t, close_run, full_done);
 	else if (!has_place_again(j))
-		at_work(t, close_run, place_done);
+		wait_for_place(j);
 	else if (!fm_queue_asks_room(j))
 		begin(j);
 }
@@ -910,6 +967,17 @@ static void take_fds(struct fm_queue_try *t)
 	fm_holder_put(j->o.holder);
 	j->o.holder = NULL;
 	fm_share_give_all(&j->held.fd);
+}
+
+/* One with its file open has a place now. */
+static void start_opened(struct fm_queue_job *j)
+{
+	fm_list_del(&j->pending_at);
+	j->state = FM_QUEUE_RUNNING;
+	set_timer(j);
+	place_take(j);
+	if (!fm_queue_asks_room(j))
+		begin(j);
 }
 
 static void start(struct fm_queue_job *j)
@@ -953,6 +1021,8 @@ static void start(struct fm_queue_job *j)
 /* Whether the file of the job is in the holder of its user. */
 static bool is_held(const struct fm_queue_job *j)
 {
+	if (j->try && j->try->file)
+		return j->try->file->holder != NULL;
 	return j->o.end == FM_QUEUE_FD ? j->o.holder != NULL
 				       : j->o.end == FM_QUEUE_FILE && j->o.job.file->holder;
 }
@@ -972,9 +1042,17 @@ static uint64_t running_of(const struct fm_queue_job *j)
 	return fm_share_of(&j->queue->shares.running, fm_queue_who(j));
 }
 
+/* Whether a job comes before an older one of its priority. */
+static bool is_before(const struct fm_queue_job *j, const struct fm_queue_job *older)
+{
+	uint64_t running = running_of(j), others = running_of(older);
+
+	return running < others || (running == others && j->try && !older->try);
+}
+
 /*
- * The job to start next: by priority, then of the user with the fewest running jobs, then the
- * oldest. Only jobs of users who may run one more count.
+ * The job to start next: by priority, then of the user with the fewest running jobs, then one that
+ * has its file open, then the oldest. Only jobs of users who may run one more count.
  */
 static struct fm_queue_job *next_of(struct fm_queue *q)
 {
@@ -987,7 +1065,7 @@ static struct fm_queue_job *next_of(struct fm_queue *q)
 			struct fm_queue_job *j =
 				fm_container_of(at, struct fm_queue_job, pending_at);
 
-			if (may_start(j) && (!best || running_of(j) < running_of(best)))
+			if (may_start(j) && (!best || is_before(j, best)))
 				best = j;
 		}
 		if (best)
@@ -1014,8 +1092,12 @@ void fm_queue_kick_run(struct fm_task *task)
 		else
 			fm_queue_fail_as(j, &err);
 	}
-	while ((j = next_of(q)))
-		start(j);
+	while ((j = next_of(q))) {
+		if (j->try)
+			start_opened(j);
+		else
+			start(j);
+	}
 	q->ranked_ns = 0;
 }
 
@@ -1181,6 +1263,13 @@ static void compare(struct fm_queue_job *j, const struct fm_job_result *r)
 
 /* ---- time ---- */
 
+/* Without a place the file of the try counts among those that jobs hold. */
+static void count_fd(struct fm_queue_job *j)
+{
+	if (j->o.end == FM_QUEUE_FD && !j->held.fd.share)
+		fm_share_force(&j->queue->shares.fds, fm_queue_who(j), 1, &j->held.fd);
+}
+
 /*
  * The thread of a try has not come back. A job that is to end does so without it; another one gives
  * back its place, which its file system may keep from everybody, and goes on when that answers.
@@ -1197,6 +1286,7 @@ static void go_without(struct fm_queue_job *j)
 	}
 	place_give(j);
 	if (!j->end_code) {
+		count_fd(j);
 		j->late_ns = FM_NEVER;
 		set_timer(j);
 		return;
@@ -1377,6 +1467,8 @@ void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const cha
 			j->queue->c.needs->cancel(j->job, code, is_kept, reason);
 		else if (is_at_work(j))
 			hurry(j);
+		else if (j->state == FM_QUEUE_QUEUED && j->try)
+			end_waiting_opened(j);
 	} else {
 		fm_queue_fail(j, code, reason);
 		return;

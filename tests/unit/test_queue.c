@@ -149,12 +149,15 @@ static int engine_request(struct fm_engine *e, const struct fm_request_opts *o,
 	return 0;
 }
 
+static _Atomic unsigned opened;		/* sources of stores */
+
 static int store_open_source(struct fm_store *s, const char *path, const struct fm_who *who,
 			     struct fm_file **out, struct fm_attr *attr, struct fm_err *err)
 {
 	(void)s;
 	(void)who;
 	gate_pass("open");
+	opened++;
 	if (strcmp(path, "missing") == 0)
 		return fm_err_set(err, -ENOENT, "no such file");
 	if (strcmp(path, "full") == 0)
@@ -1846,6 +1849,7 @@ static void test_an_open_that_hangs_keeps_no_place(void)
 	struct fm_queue_opts o;
 	struct caller a, b;
 	struct fm_err err;
+	unsigned before;
 
 	threads_up(1, 3);
 	stands("a", "open", 0, false, &a);
@@ -1858,13 +1862,16 @@ static void test_an_open_that_hangs_keeps_no_place(void)
 	while (!running("b"))
 		pass_some();
 	CU_ASSERT_FALSE(a.is_done);
-	/* It answers, and there is no place: that is waited for. */
+	/* It answers, and there is no place: that is waited for. It is not opened once more, which
+	 * may take as long again. */
 	gate_open();
 	settle();
 	CU_ASSERT_EQUAL(state_of(a.id), FM_QUEUE_QUEUED);
 	CU_ASSERT_PTR_NULL(running("a"));
+	before = opened;
 	end("b", 0);
 	settle();
+	CU_ASSERT_EQUAL(opened, before);
 	end("a", 0);
 	CU_ASSERT_TRUE(a.is_done && a.result.code == 0);
 	threads_down();
@@ -1953,6 +1960,126 @@ static void test_who_goes_away_leaves_the_thread(void)
 	settle();
 	CU_ASSERT_EQUAL(store_ref.refs, 1);	/* that of b */
 	threads_down();
+}
+
+static unsigned count_running(void)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < started_count; i++)
+		count += !started[i].is_over;
+	return count;
+}
+
+/* Puts of a file of Alice's, each of which stands in its open and has given back its place. */
+static void files_hang(const char *const *paths, struct caller *callers, unsigned count,
+		       bool is_retried, uint64_t timeout_ns)
+{
+	struct fm_err err;
+
+	gate.is_for_all = true;
+	for (unsigned i = 0; i < count; i++) {
+		struct fm_queue_opts o = file_put(paths[i], ALICE);
+
+		o.retry_ns = is_retried ? FM_RETRY_ALWAYS : 0;
+		o.job.timeout_ns = timeout_ns;
+		CU_ASSERT_EQUAL_FATAL(submit(&o, &callers[i], &err), 0);
+		until(&callers[i].is_accepted);
+	}
+	gate_close(is_retried ? "queue.dup" : "queue.open");
+	end("first", 0);
+	for (unsigned i = 0; i < count; i++) {
+		gate_await();
+		pass(FM_NS_PER_S * 10);
+	}
+}
+
+static void all_answer(unsigned count)
+{
+	gate.point = NULL;
+	gate.is_for_all = false;
+	for (unsigned i = 0; i < count; i++)
+		gate_open();
+	settle();
+}
+
+/*
+ * Goal:   whoever gave back his place while his file system hung waits for one when that answers:
+ *         no more run at once than may, however many files had been asked for by then.
+ * Method: one place; three puts of one user, of files that can be opened once more and that cannot,
+ *         and one of somebody else.
+ */
+static void test_those_that_hung_take_no_more_places_than_there_are(void)
+{
+	static const char *const paths[] = { "x", "y", "z" };
+	struct caller first, a[3], b;
+	unsigned ended;
+
+	if (fm_test_lacks_faults())
+		return;
+	for (unsigned is_retried = 0; is_retried < 2; is_retried++) {
+		threads_up(1, 5);
+		runs("first", &first);
+		files_hang(paths, a, 3, is_retried, 0);
+		runs("b", &b);
+		all_answer(3);
+		CU_ASSERT_EQUAL(count_running(), 1);
+		end("b", 0);
+		for (ended = 0; ended < 3; ended++) {
+			settle();
+			CU_ASSERT_EQUAL(count_running(), 1);
+			for (unsigned i = 0; i < 3; i++)
+				if (running(paths[i])) {
+					end(paths[i], 0);
+					break;
+				}
+		}
+		settle();
+		CU_ASSERT_TRUE(a[0].is_done && a[1].is_done && a[2].is_done);
+		threads_down();
+	}
+}
+
+/* Goal: who waits for a place with his file open is cancelled, ends in his time, and keeps no
+ * stop. */
+static void test_what_waits_with_its_file_open_can_be_ended(void)
+{
+	static const char *const paths[] = { "x", "y" };
+	struct caller first, a[2], b;
+
+	if (fm_test_lacks_faults())
+		return;
+	threads_up(1, 4);
+	runs("first", &first);
+	files_hang(paths, a, 2, false, 60 * FM_NS_PER_S);
+	runs("b", &b);
+	all_answer(2);
+	CU_ASSERT_EQUAL(state_of(a[0].id), FM_QUEUE_QUEUED);
+	fm_queue_end_job(&a[0].watch, -ECANCELED, false, "never mind");
+	settle();
+	CU_ASSERT_TRUE(a[0].is_done && a[0].result.code == -ECANCELED);
+	pass(60 * FM_NS_PER_S);
+	settle();
+	CU_ASSERT_TRUE(a[1].is_done && a[1].result.code == -ETIMEDOUT);
+	CU_ASSERT_EQUAL(count_running(), 1);
+	threads_down();
+}
+
+/* Goal: a stop closes what a detached job that waits for a place has open. */
+static void test_a_stop_closes_what_waits_with_its_file_open(void)
+{
+	struct caller a, b;
+
+	threads_up(1, 3);
+	stands("a", "open", 0, true, &a);
+	fm_queue_unwatch(&a.watch);
+	pass(FM_NS_PER_S * 10);
+	runs("b", &b);
+	gate_open();
+	settle();
+	CU_ASSERT_EQUAL(state_of(a.id), FM_QUEUE_QUEUED);
+	CU_ASSERT_EQUAL(store_ref.refs, 2);
+	threads_down();		/* which finds no reference left */
 }
 
 /*
@@ -3178,6 +3305,12 @@ static const struct fm_test tests[] = {
 	{"a cancel does not wait for a file system",
 	 test_a_cancel_does_not_wait_for_a_file_system},
 	{"who goes away leaves the thread", test_who_goes_away_leaves_the_thread},
+	{"those that hung take no more places than there are",
+	 test_those_that_hung_take_no_more_places_than_there_are},
+	{"what waits with its file open can be ended",
+	 test_what_waits_with_its_file_open_can_be_ended},
+	{"a stop closes what waits with its file open",
+	 test_a_stop_closes_what_waits_with_its_file_open},
 	{"a paused one that still opens can be cancelled",
 	 test_a_paused_one_that_still_opens_can_be_cancelled},
 	{"what no thread has begun is cancelled at once",
