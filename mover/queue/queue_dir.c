@@ -148,6 +148,9 @@ static void first_save_done(struct fm_queue_job *j)
 {
 	char text[FM_ERR_TEXT_MAX + 80];
 
+	if (fm_queue_has_ended(j))	/* it came too late, and its file goes again */
+		return;
+	j->save_late_ns = 0;
 	if (j->save_ret < 0) {
 		(void)snprintf(text, sizeof(text),
 			       "%s, so it would be lost: leave out --detach, or make room",
@@ -205,10 +208,27 @@ bool fm_queue_is_ending(const struct fm_queue_job *j)
 	return j->end_code && j->o.is_detached && j->is_accepted && !j->is_abandoned;
 }
 
+/* It is not accepted: its file goes when the directory answers. */
+static void first_save_late(struct fm_queue_job *j)
+{
+	char text[FM_ERR_TEXT_MAX];
+
+	(void)snprintf(text, sizeof(text),
+		       "%s%snode.state_directory has not answered for %u s, so job %s is not "
+		       "accepted (it may begin all the same if fmoved is ended first)",
+		       j->end_code && j->why ? j->why : "", j->end_code && j->why ? "; " : "",
+		       (unsigned)(FM_QUEUE_SAVE_NS / FM_NS_PER_S), j->id);
+	fm_queue_fail(j, j->end_code ? j->end_code : -ETIMEDOUT, text);
+}
+
 void fm_queue_save_late(struct fm_queue_job *j)
 {
 	struct fm_err why;
 
+	if (!j->is_accepted && !fm_queue_has_ended(j)) {
+		first_save_late(j);
+		return;
+	}
 	if (!j->is_end_unsaved && fm_list_is_empty(&j->cancels))
 		return;
 	(void)fm_err_set(&why, -ETIMEDOUT,

@@ -20,7 +20,8 @@ struct fm_store_ref;
 /* of one job on disk: what fits a request, each byte escaped as six */
 #define FM_QUEUE_FILE_BYTES_MAX (320u << 10)
 
-/* how long an end is told to nobody, because its file does not come to be written */
+/* how long an end is told to nobody, and a job accepted for nobody, because its file does not come
+ * to be written */
 #define FM_QUEUE_SAVE_NS (20 * FM_NS_PER_S)
 
 /*
@@ -306,7 +307,8 @@ void fm_queue_dir_close(struct fm_queue *q);
 void fm_queue_save(struct fm_queue_job *j);
 /* Whether it was told to end, for good: so its file says, from the next time on. */
 bool fm_queue_is_ending(const struct fm_queue_job *j);
-/* Its end is not written down in FM_QUEUE_SAVE_NS: it is told all the same, and that, too. */
+/* Its end is not written down in FM_QUEUE_SAVE_NS: it is told all the same, and that, too. One that
+ * was to be accepted ends. */
 void fm_queue_save_late(struct fm_queue_job *j);
 void fm_queue_forget(struct fm_queue_job *j);		/* ended: away with it, its file too */
 

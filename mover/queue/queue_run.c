@@ -220,6 +220,15 @@ static void probe_run(struct fm_work *w)
 	t->ret = t->job->o.end == FM_QUEUE_FD ? probe_fd(t, t->job->o.fd) : probe_store(t);
 }
 
+static void wait_for_save(struct fm_queue_job *j);
+
+/* It is accepted when it is on disk. */
+static void save_first(struct fm_queue_job *j)
+{
+	wait_for_save(j);
+	fm_queue_save(j);
+}
+
 static void probed(struct fm_queue_job *j, int ret, const struct fm_err *err)
 {
 	struct fm_err why = *err;
@@ -237,7 +246,7 @@ static void probed(struct fm_queue_job *j, int ret, const struct fm_err *err)
 	j->is_prompt |= ret > 0;
 	j->is_whole = ret == 0 && j->o.end == FM_QUEUE_FD;
 	if (j->o.is_detached)
-		fm_queue_save(j);
+		save_first(j);
 	else
 		fm_queue_accepted(j);
 }
@@ -283,7 +292,7 @@ void fm_queue_probe(struct fm_queue_job *j)
 	}
 	if (j->o.end == FM_QUEUE_FILE) {
 		if (j->o.is_detached)
-			fm_queue_save(j);
+			save_first(j);
 		else
 			fm_queue_accepted(j);
 		return;
@@ -322,7 +331,7 @@ void fm_queue_kick(struct fm_queue *q)
 static bool has_deadline(const struct fm_queue_job *j)
 {
 	return j->deadline_ns && !j->end_code && !fm_queue_has_ended(j) &&
-	       (j->state != FM_QUEUE_RUNNING || is_at_work(j));
+	       (j->state != FM_QUEUE_RUNNING || is_at_work(j) || j->is_noting);
 }
 
 static void set_timer(struct fm_queue_job *j)
@@ -664,6 +673,7 @@ static bool is_noted_first(struct fm_queue_job *j)
 	if (!is_new || !j->o.is_detached || !may_find_its_own(j) || j->queue->dir < 0)
 		return false;
 	j->is_noting = true;
+	set_timer(j);
 	fm_queue_save(j);
 	return true;
 }
@@ -941,6 +951,13 @@ void fm_queue_room_said(struct fm_queue_job *j)
 		end_opened(j);
 	else
 		begin(j);
+}
+
+/* It is told to end while that it is sent is written down: it was not, and its file says so next. */
+static void end_noting(struct fm_queue_job *j)
+{
+	j->is_noting = j->is_sent = false;
+	end_opened(j);
 }
 
 void fm_queue_noted(struct fm_queue_job *j)
@@ -1276,7 +1293,9 @@ static void count_fd(struct fm_queue_job *j)
  */
 static void go_without(struct fm_queue_job *j)
 {
-	struct fm_job_result r = { .code = j->end_code, .is_partial_kept = j->is_end_kept };
+	/* of a put nothing of ours is kept, nor of what was not begun */
+	bool is_kept = j->is_end_kept && !j->o.job.is_put && j->tries > 0;
+	struct fm_job_result r = { .code = j->end_code, .is_partial_kept = is_kept };
 
 	if (!j->end_code && !j->is_accepted) {
 		fm_queue_end_with(j, -ETIMEDOUT, true,
@@ -1391,7 +1410,8 @@ static void pause_job(struct fm_queue_job *j)
 
 /*
  * Nobody hears of an end before it is on disk: a daemon that was killed meanwhile would have the
- * next one begin a job again that was said to be over.
+ * next one begin a job again that was said to be over. Nor is a job accepted before. But nobody
+ * waits for that for ever (fm_queue_save_late()).
  */
 static void wait_for_save(struct fm_queue_job *j)
 {
@@ -1469,6 +1489,8 @@ void fm_queue_end_with(struct fm_queue_job *j, int code, bool is_kept, const cha
 			hurry(j);
 		else if (j->state == FM_QUEUE_QUEUED && j->try)
 			end_waiting_opened(j);
+		else if (j->is_noting)
+			end_noting(j);
 	} else {
 		fm_queue_fail(j, code, reason);
 		return;

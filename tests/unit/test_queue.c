@@ -1769,6 +1769,34 @@ static void test_an_end_that_is_never_on_disk_is_told_all_the_same(void)
 	threads_down();
 }
 
+/* Goal: whose job cannot be written down hears that before he takes the daemon for dead, and it
+ * does not begin later. */
+static void test_a_job_that_is_never_on_disk_is_not_accepted(void)
+{
+	struct fm_queue_opts o = store_put("a", ALICE);
+	struct caller a;
+	struct fm_err err;
+
+	if (fm_test_lacks_faults())
+		return;
+	threads_up(1, 2);
+	gate_close("queue.write");
+	o.is_detached = true;
+	CU_ASSERT_EQUAL_FATAL(submit(&o, &a, &err), 0);
+	gate_await();
+	pass(19 * FM_NS_PER_S);
+	CU_ASSERT_FALSE(a.is_done);
+	pass(2 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(a.is_done && a.result.code == -ETIMEDOUT && !a.is_accepted);
+	CU_ASSERT_PTR_NOT_NULL(strstr(a.result.err.text, "node.state_directory"));
+	gate_open();
+	settle();
+	CU_ASSERT_PTR_NULL(running("a"));
+	crash();
+	CU_ASSERT_EQUAL(started_count, 0);
+	threads_down();
+}
+
 /* Goal: who was told that a job is cancelled does not see it go on behind a crash, though it had
  * not come to its end. */
 static void test_what_is_cancelled_stays_so_behind_a_crash(void)
@@ -1881,6 +1909,7 @@ static void test_an_open_that_hangs_keeps_no_place(void)
 static void test_the_timeout_holds_before_the_engine_has_it(void)
 {
 	static const char *const points[] = { "stat", "open", "create" };
+	static const bool may_keep[] = { false, false, true };
 	struct caller a, b;
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -1891,6 +1920,7 @@ static void test_the_timeout_holds_before_the_engine_has_it(void)
 		pass(2 * FM_NS_PER_S);
 		pass(FM_NS_PER_S);
 		CU_ASSERT_TRUE(a.is_done && a.result.code == -ETIMEDOUT);
+		CU_ASSERT_EQUAL(a.result.is_partial_kept, may_keep[i]);
 		runs("b", &b);	/* the place is free */
 		gate_open();
 		settle();
@@ -1959,6 +1989,35 @@ static void test_who_goes_away_leaves_the_thread(void)
 	gate_open();
 	settle();
 	CU_ASSERT_EQUAL(store_ref.refs, 1);	/* that of b */
+	threads_down();
+}
+
+/* Goal: a state directory that does not answer keeps no place, nor a job beyond its --timeout, where
+ * it is to be written down that this is sent. */
+static void test_the_timeout_holds_while_a_job_is_written_down(void)
+{
+	struct fm_queue_opts o = store_put("a", ALICE);
+	struct caller a, b, c;
+	struct fm_err err;
+
+	if (fm_test_lacks_faults())
+		return;
+	threads_up(1, 3);
+	runs("b", &b);
+	o.is_detached = true;
+	o.job.timeout_ns = 5 * FM_NS_PER_S;
+	CU_ASSERT_EQUAL_FATAL(submit(&o, &a, &err), 0);
+	until(&a.is_accepted);
+	gate_close("queue.write");
+	end("b", 0);
+	gate_await();
+	pass(6 * FM_NS_PER_S);
+	runs("c", &c);		/* the place is free */
+	pass(21 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(a.is_done && a.result.code == -ETIMEDOUT);
+	gate_open();
+	settle();
+	CU_ASSERT_PTR_NULL(running("a"));
 	threads_down();
 }
 
@@ -3294,6 +3353,10 @@ static const struct fm_test tests[] = {
 	{"an end is told when it is on disk", test_an_end_is_told_when_it_is_on_disk},
 	{"an end that is never on disk is told all the same",
 	 test_an_end_that_is_never_on_disk_is_told_all_the_same},
+	{"the timeout holds while a job is written down",
+	 test_the_timeout_holds_while_a_job_is_written_down},
+	{"a job that is never on disk is not accepted",
+	 test_a_job_that_is_never_on_disk_is_not_accepted},
 	{"what is cancelled stays so behind a crash",
 	 test_what_is_cancelled_stays_so_behind_a_crash},
 	{"a cancel that cannot be written down removes the file",
