@@ -8,10 +8,9 @@
  * and write. Files and directories can be made, renamed and removed; of what is written the first
  * 1 MiB of a file that was made is kept, the rest is read as the pattern. "mounted" is printed when
  * it answers. From SIGUSR1 on, or when READ bytes were read, requests are taken and none is
- * answered, closing included, until it is killed. Each question about its room, each read, and
- * each look at a name or what has it, or opening of that, that waits then is told on standard error
- * ("statfs", "read", "look"). Once it is killed the kernel answers in its place. From SIGUSR2 on it
- * answers again, also what came meanwhile (KEPT_REQUESTS at most).
+ * answered, closing included, until it is killed. Each question about its room and each read that
+ * waits then is told on standard error ("statfs", "read"). Once it is killed the kernel answers in
+ * its place. From SIGUSR2 on it answers again, also what came meanwhile (KEPT_REQUESTS at most).
  *
  * Exit status: 77 and why, if there can be no such file system here.
  */
@@ -418,8 +417,7 @@ static void answer_kept(int fd)
 static void tell(uint32_t opcode)
 {
 	static const char *const lines[] = {
-		[FUSE_STATFS] = "statfs\n", [FUSE_READ] = "read\n", [FUSE_OPEN] = "look\n",
-		[FUSE_LOOKUP] = "look\n", [FUSE_GETATTR] = "look\n", [FUSE_OPENDIR] = "look\n"};
+		[FUSE_STATFS] = "statfs\n", [FUSE_READ] = "read\n"};
 
 	if (opcode < sizeof(lines) / sizeof(lines[0]) && lines[opcode])
 		(void)fputs(lines[opcode], stderr);

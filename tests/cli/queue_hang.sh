@@ -1,7 +1,7 @@
 #!/bin/bash
 # Goal:   a store of this node that never answers again keeps what moves into it or out of it, and nobody else: --timeout holds there, a cancel is
 #         done for good, also where fmoved is killed right behind it, and transfers of other stores go on.
-# Method: one place for a transfer. A file system (hang_fs, FUSE) stops answering and says what waits for it.
+# Method: one place for a transfer. A file system (hang_fs, FUSE) stops answering; the job that opens its file there has the place.
 . "$(dirname "$0")/lib.sh"
 heard=$(mktemp "${TMPDIR:-/tmp}/fm-heard.XXXXXX") || exit 1
 . "$(dirname "$0")/hung_store_lib.sh"
@@ -22,31 +22,21 @@ kill -USR1 "$fs_pid"
 stat -f "$hung" >/dev/null 2>&1 &
 await grep -q statfs "$heard" || bad "the file system still answers"
 
-# Something more waits than $asked said.
-waits() {
-	[ "$(grep -c look "$heard")" -gt "$asked" ]
-}
-hangs() {
-	asked=$(grep -c look "$heard")
-	"$@" >out 2>err &
-	pid=$!
-	await waits || bad "$* does not wait for the file system: $(cat out err)"
-}
-
-# As source and as target.
-hangs fmove put --quiet --timeout 1 n1:hung/0 n2:s/source
-wait "$pid"
-[ $? -eq 4 ] && grep -q 'not done within the time that --timeout gave' err || bad "a put does not end in its time: $(cat err)"
-hangs fmove get --quiet --timeout 1 n2:s/file n1:hung/target
-wait "$pid"
-[ $? -eq 4 ] && grep -q 'not done within the time that --timeout gave' err || bad "a get does not end in its time: $(cat err)"
-
 # One that has no time limit has the place, but not for ever.
-hangs fmove get --detach n2:s/file n1:hung/detached
-wait "$pid" || bad "a detached get is refused: $(cat err)"
+opens() {
+	fmove jobs --json >jobs && grep -q "\"job\":\"$id\"[^}]*\"phase\":\"opening\"" jobs
+}
+ok fmove get --detach n2:s/file n1:hung/detached
 read -r id <out
+await opens || bad "a detached get does not wait for the file system: $(cat jobs)"
 ok timeout "$HANG_S" fmove put --quiet file n2:s/other
 same file "$(store 2)/other"
+
+# As source and as target, however far it comes in its time: all threads that may wait for the store may do so by now.
+fmove put --quiet --timeout 1 n1:hung/0 n2:s/source 2>err
+[ $? -eq 4 ] && grep -q 'not done within the time that --timeout gave' err || bad "a put does not end in its time: $(cat err)"
+fmove get --quiet --timeout 1 n2:s/file n1:hung/target 2>err
+[ $? -eq 4 ] && grep -q 'not done within the time that --timeout gave' err || bad "a get does not end in its time: $(cat err)"
 
 ok timeout "$HANG_S" fmove cancel "$id"
 kill -KILL "$(cat "$dir/c/n1/pid")"
