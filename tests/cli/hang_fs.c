@@ -423,7 +423,18 @@ static void tell(uint32_t opcode)
 		(void)fputs(lines[opcode], stderr);
 }
 
-/* Waits for a request. The two signals come only here. */
+/* Takes a signal that was sent before what was read just now was asked for: poll() says of both only
+ * that there is something to read. */
+static void take_sent(void)
+{
+	sigset_t none, both;
+
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, &both);
+	(void)sigprocmask(SIG_SETMASK, &both, NULL);
+}
+
+/* Waits for a request. The two signals come only here and in take_sent(). */
 static void await(int fd)
 {
 	struct pollfd poll = {.fd = fd, .events = POLLIN};
@@ -468,6 +479,7 @@ int main(int argc, char **argv)
 	 * be killed. */
 	while ((n = read(fd, buf, sizeof(buf))) > 0 ||
 	       (n < 0 && (errno == EINTR || errno == ENOENT || errno == EAGAIN))) {
+		take_sent();
 		if (!is_hanging)
 			answer_kept(fd);
 		if (n < 0)
