@@ -953,7 +953,7 @@ void fm_queue_room_said(struct fm_queue_job *j)
 		begin(j);
 }
 
-/* It is told to end while that it is sent is written down: it was not, and its file says so next. */
+/* It is told to end before it is written down as sent: it was not, and its file says so next. */
 static void end_noting(struct fm_queue_job *j)
 {
 	j->is_noting = j->is_sent = false;

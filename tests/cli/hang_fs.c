@@ -423,8 +423,8 @@ static void tell(uint32_t opcode)
 		(void)fputs(lines[opcode], stderr);
 }
 
-/* Takes a signal that was sent before what was read just now was asked for: poll() says of both only
- * that there is something to read. */
+/* Takes a signal that was sent before what was read just now was asked for: poll() says of both
+ * only that there is something to read. */
 static void take_sent(void)
 {
 	sigset_t none, both;

@@ -1992,8 +1992,8 @@ static void test_who_goes_away_leaves_the_thread(void)
 	threads_down();
 }
 
-/* Goal: a state directory that does not answer keeps no place, nor a job beyond its --timeout, where
- * it is to be written down that this is sent. */
+/* Goal: a state directory that does not answer keeps no place, nor a job beyond its --timeout,
+ * where it is to be written down that this is sent. */
 static void test_the_timeout_holds_while_a_job_is_written_down(void)
 {
 	struct fm_queue_opts o = store_put("a", ALICE);
