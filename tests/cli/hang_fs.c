@@ -484,7 +484,7 @@ int main(int argc, char **argv)
 			answer_kept(fd);
 		if (n < 0)
 			await(fd);
-		else if (!is_hanging)
+		else if (!is_hanging || in->opcode == FUSE_INIT)
 			answer(fd, in, buf + sizeof(*in));
 		else
 			keep(in, (size_t)n);

@@ -59,6 +59,7 @@ static void set_up(unsigned count)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(engine);
 	engine->env.services = services;
 	fm_list_init(&engine->stores);
+	fm_list_init(&engine->former_stores);
 	CU_ASSERT_EQUAL_FATAL(fm_services_init(engine, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_loop_new(&(struct fm_loop_opts){0}, &engine->env.loop, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(fm_worker_new(16, &engine->env.worker, NULL), 0);
