@@ -53,8 +53,11 @@ static int more_levels(struct fm_walk *walk)
 static int shelve(struct fm_walk *walk, struct fm_walk_level *l)
 {
 	struct stat st;
-	int ret = fm_sys_fstat(dirfd(l->dir), &st);
+	int ret;
 
+	if (!l->dir)		/* on the way into another one beside that, or one that failed */
+		return 0;
+	ret = fm_sys_fstat(dirfd(l->dir), &st);
 	if (ret < 0)
 		return ret;
 	l->cookie = walk->opens ? 0 : telldir(l->dir);
