@@ -335,11 +335,21 @@ static void sweep_entry(struct sweep *sw, struct fm_walk *walk, const struct fm_
 	}
 }
 
-/* The walk is at its end. */
-static void swept_all(struct sweep *sw)
+/* Whether a directory is passed over for what it is, and not for what fails just now. */
+static bool is_closed(int ret)
+{
+	return ret == -EACCES || ret == -EPERM || ret == -EOVERFLOW;
+}
+
+/*
+ * The walk is at its end. A group that it did not find is forgotten, and with it which errors of
+ * writing its members had: not where it may lie in what the file system did not give.
+ */
+static void swept_all(struct sweep *sw, bool is_whole)
 {
 	fm_aside_complete(sw->sd);
-	fm_group_count_looked(&sw->sd->groups);
+	if (is_whole)
+		fm_group_count_looked(&sw->sd->groups);
 }
 
 static void sweep_walk(struct sweep *sw, struct fm_walk *walk)
@@ -347,16 +357,19 @@ static void sweep_walk(struct sweep *sw, struct fm_walk *walk)
 	uint64_t *max_ns = &sw->sd->sweep_ns;
 	uint64_t begun_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
 	struct fm_walk_at at;
+	bool is_whole = true;
 	int ret;
 
 	if (*max_ns == 0)
 		*max_ns = FIRST_NS;
 	while (!atomic_load(sw->is_over)) {
 		ret = fm_walk_next(walk, &at);
-		if (fm_walk_goes_on(walk, ret))
+		if (fm_walk_goes_on(walk, ret)) {
+			is_whole = is_whole && is_closed(ret);
 			continue;
+		}
 		if (ret == 0)
-			swept_all(sw);
+			swept_all(sw, is_whole);
 		if (ret <= 0)
 			return;
 		if (!at.is_leaving && fm_path_is_reserved(at.name))

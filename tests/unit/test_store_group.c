@@ -865,6 +865,30 @@ static void sweep(void)
 	s->ops->sweep(s, &is_over);
 }
 
+/* Goal: a group is not forgotten, nor what is known of it, by a sweep to which the file system did
+ * not give a directory. */
+static void test_swept_unread(void)
+{
+	bool has_fired = true;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin_limited(ON_DISK, LIMIT);
+	CU_ASSERT_EQUAL(mkdir(at("d"), 0755), 0);
+	CU_ASSERT_EQUAL(begin_at("a"), 0);
+	CU_ASSERT_EQUAL(begin_at("d/b"), 0);
+	for (unsigned n = 1; has_fired; n++) {
+		fm_fault_arm("store.readdir", n);
+		sweep();
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+		CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
+	}
+	s->ops->free(s);
+	dir_remove(dir);
+	lane_close(&l);
+}
+
 /* A third one is refused, until one of the two has ended; of a user, whoever else has some. */
 static void test_limit(void)
 {
@@ -984,6 +1008,7 @@ static void test_missing(void)
 
 static const struct fm_test tests[] = {
 	{ "a user has so many groups open, and no more", test_limit },
+	{"a sweep that cannot read forgets none", test_swept_unread},
 	{ "groups that are found count, and those that went do not", test_limit_is_looked_up },
 	{ "a group whose time is over does not count", test_limit_and_time },
 	{ "a begin that failed does not count", test_limit_and_faults },
