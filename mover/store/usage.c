@@ -68,7 +68,7 @@ static void pass_over(struct sum *sum, const struct fm_walk *walk, const struct 
 {
 	if (fm_walk_is_lost_found(walk, at))
 		return;
-	sum->is_cut = sum->is_cut || why == -EOVERFLOW || why == -ESTALE;
+	sum->is_cut = sum->is_cut || why == -EOVERFLOW || walk->is_cut;
 	if (sum->passed_over++ > 0)
 		return;
 	sum->why = why;

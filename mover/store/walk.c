@@ -160,6 +160,7 @@ static int walk_pop(struct fm_walk *walk)
 	if (walk->depth == 0 || innermost(walk)->dir)
 		return 0;
 	ret = unshelve(walk, innermost(walk));
+	walk->is_cut = walk->is_cut || ret < 0;
 	while (ret < 0 && !innermost(walk)->dir)
 		walk_drop(walk);
 	return ret;
