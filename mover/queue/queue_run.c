@@ -1337,15 +1337,18 @@ void fm_queue_timer_fire(struct fm_timer *timer)
 		j->save_late_ns = 0;
 		fm_queue_save_late(j);
 	}
-	if (has_deadline(j) && now_ns >= j->deadline_ns)
+	if (has_deadline(j) && now_ns >= j->deadline_ns) {
 		fm_queue_end_with(j, -ETIMEDOUT, true,
 				  "not done within the time that --timeout gave");
-	else if (is_at_work(j) && now_ns >= j->late_ns)
+		if (!fm_queue_has_ended(j))
+			set_timer(j);	/* its file may still be late */
+	} else if (is_at_work(j) && now_ns >= j->late_ns) {
 		go_without(j);
-	else if (j->state == FM_QUEUE_WAITING && now_ns >= j->again_ns)
+	} else if (j->state == FM_QUEUE_WAITING && now_ns >= j->again_ns) {
 		fm_queue_enqueue(j);
-	else
+	} else {
 		set_timer(j);
+	}
 }
 
 void fm_queue_peer_up(struct fm_queue *q, const char *peer)
