@@ -1365,7 +1365,10 @@ static void look_run(struct fm_work *work)
 
 	if (id && fm_cache_look(c, id, &info) && info.state == FM_CACHE_READY)
 		t->is_ready = open_ready(t, id) == 0;
-	ret = t->store ? open_source(t) : 0;
+	if (t->store)
+		ret = open_source(t);
+	else	/* of a volume that is away nobody knows who may read it: that stays an error */
+		ret = t->lacks_volume ? 0 : t->work_err.code;
 	if (t->is_ready && !t->about.shared[0] && fm_together_is_closed(ret)) {
 		fm_err_clear(&t->work_err);	/* what is here was asked for */
 		ret = 0;
@@ -1508,10 +1511,11 @@ void fm_together_look_here(struct fm_together *t, const char *asker)
 
 	(void)snprintf(t->asker, sizeof(t->asker), "%s", asker ? asker : "");
 	t->store = fm_togethers_store(t->all, &t->about);
+	t->lacks_volume = !rules && fm_togethers_lack_volume(t->all, &t->about);
 	if (rules) {
 		t->peer[t->self].may_read = who_may_read(t, rules->store);
 		fm_engine_store_put(rules);
-	} else if (fm_togethers_lack_volume(t->all, &t->about)) {
+	} else if (t->lacks_volume) {
 		t->peer[t->self].may_read = UINT64_C(1) << t->self;
 	}
 	if (!t->store && !t->about.shared[0] && t->self == t->about.source)

@@ -76,6 +76,7 @@ for what in closed apart forgot unknown; do
 	ok settled nobody 1 fmove stage "n3:s/$what" -- true
 	ok settled bin_at_2 fmove stage "n3:s/$what" -- true
 done
+ok fmove --socket "$dir/c/n3/fmoved.sock" stage n3:s/apart
 # bin_may WHAT: bin, who staged that on n2 alone, is let in by n1, which asks n3.
 bin_may() {
 	settled bin_at_2 fmove stage --check none --nodes n1,n2 "n3:s/$1" -- true || bad "--check none, $1: $(cat err)"
@@ -98,6 +99,7 @@ ln -s "$dir/c/n3" "$(store 3)"
 kill -HUP "$(cat "$dir/c/n3/pid")"
 is_logged 'must not be within each other' "$dir/c/n3/log" || bad "n3 serves what it keeps for itself"
 bin_may apart
+ok settled nobody 1 fmove stage --check none --nodes n1,n3 n3:s/apart -- true	# which n3 has, too
 rm "$(store 3)"
 mv "$dir/c/n3/former" "$(store 3)"
 kill -HUP "$(cat "$dir/c/n3/pid")"
