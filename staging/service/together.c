@@ -734,10 +734,20 @@ int fm_together_listed(struct fm_together *t, const struct fm_cache_key *key, in
 	return ret;
 }
 
+static int refuse_unknown(const char *store, const char *node, struct fm_err *err)
+{
+	return fm_err_set(err, -EAGAIN,
+			  "store \"%s\" of %s is on a volume that is not mounted: who may read it "
+			  "is not known (fmove nvme status there says why)",
+			  store, node);
+}
+
 static int refuse_reader(const struct fm_together *t, unsigned n, struct fm_err *err)
 {
 	unsigned by = 0;
 
+	if (t->lacks_volume && n != t->self)
+		return refuse_unknown(t->about.store, t->all->o.node, err);
 	while (by + 1 < t->about.count &&
 	       (!(rulers(t) & bit(by)) || t->peer[by].may_read & bit(n)))
 		by++;
@@ -1026,10 +1036,7 @@ static int check_rules(const struct fm_togethers *all, const struct fm_stage_abo
 	int ret = 0;
 
 	if (!ref && fm_togethers_lack_volume(all, a))
-		ret = fm_err_set(err, -EAGAIN,
-				 "store \"%s\" of %s is on a volume that is not mounted: who may "
-				 "read it is not known (fmove nvme status there says why)",
-				 a->store, all->o.node);
+		ret = refuse_unknown(a->store, all->o.node, err);
 	if (ref && !(ops->lets_peer && ops->lets_peer(ref->store, peer)))
 		ret = fm_err_set(err, -EACCES,
 				 "%s may not read store \"%s\" of %s; \"peer:%s\" in the store's "

@@ -65,6 +65,8 @@ says 1 0 0 ""
 await has_none 1 || bad "the store stays without its volume: $(cat out)"
 at 2 stage --check none --nodes n1,n2 n1:s/set >out 2>err && bad "whom n1 lets read it is not known, and n2 has it: $(cat err)"
 grep -q 'n2: failed: .*on a volume that is not mounted: who may read it is not known' err || bad "n1 without the volume: $(cat err)"
+at 1 stage --check none --nodes n1,n2 n1:s/set >out 2>err && bad "asked at n1: $(cat err)"
+grep -q 'n2: failed: .*on a volume that is not mounted: who may read it is not known' err || bad "asked at n1: $(cat err)"
 says 1 "$device" 0 ""
 await has_store 1 || bad "the store does not come again: $(cat err)"
 
