@@ -504,13 +504,14 @@ static void looked(struct opening *o)
 }
 
 /*
- * What was opened of a configuration that is not in force any more is of no use, nor is what has
- * changed since it was decided to open it; that is opened again.
+ * What began in another directory before ends: while the store was silent, or on a volume that was
+ * not mounted, nobody knew where it would be.
  */
 static void take_opened(struct opening *o)
 {
 	struct fm_err err;
 
+	fm_engine_leave_store_but(o->follow->fmoved->engine, o->of->name, &o->store->way);
 	note_place(o->follow, o->of, &o->store->way, &o->place);
 	say_opened(o);
 	fm_err_clear(said_of(o));
@@ -518,6 +519,10 @@ static void take_opened(struct opening *o)
 		say_error(o, &err);
 }
 
+/*
+ * What was opened of a configuration that is not in force any more is of no use, nor is what has
+ * changed since it was decided to open it; that is opened again.
+ */
 static void take(struct opening *o)
 {
 	struct fm_follow *f = o->follow;
@@ -910,7 +915,11 @@ static void wait_for(struct fm_store *store, const char *path, const struct fm_d
 		store->way = (struct fm_dirway){.mount = was->mount, .depth = was->depth};
 }
 
-/* What was going to another directory than that of the store ends: nobody looks for it there. */
+/*
+ * What was going to another directory than that of the store ends: nobody looks for it there. It
+ * may have begun before an earlier reload, whose store is silent, or was removed since. Where one
+ * at the same path does not say yet which directory it is, that is seen when it is opened.
+ */
 int fm_follow_take(struct fm_follow *f, const struct fm_config_store *of, struct fm_store *store,
 		   struct fm_err *err)
 {
@@ -925,9 +934,10 @@ int fm_follow_take(struct fm_follow *f, const struct fm_config_store *of, struct
 		fall_silent(f, of, UNMOUNTED, &was);
 		return 0;
 	}
-	if (was.device > 0 && (store->is_silent ? !is_at_path
-						: !fm_dirway_is_same(&store->way, &was)))
-		fm_engine_leave_store(engine, of->name);
+	if (!store->is_silent)
+		fm_engine_leave_store_but(engine, of->name, &store->way);
+	else if (!is_at_path)
+		fm_engine_leave_store_but(engine, of->name, NULL);
 	if (store->is_silent)
 		wait_for(store, of->directory, waits ? &was : NULL);
 	return fm_engine_set_store(engine, store, err);
@@ -942,7 +952,7 @@ static bool is_there(struct fm_follow *f, const struct fm_config_store *of,
 	if (strcmp(former->directory, of->directory) != 0)
 		return false;
 	return strcmp(former->volume, of->volume) == 0 ||
-	       (is_said(f, of->volume, &as) && as.device == was->device);
+	       (was->device > 0 && is_said(f, of->volume, &as) && as.device == was->device);
 }
 
 void fm_follow_drop(struct fm_follow *f, const struct fm_config_store *of)
@@ -950,8 +960,8 @@ void fm_follow_drop(struct fm_follow *f, const struct fm_config_store *of)
 	const struct fm_config_store *former = entry_of(f->fmoved->cfg, of->name);
 	struct fm_dirway was = last_way_of(f, of->name);
 
-	if (former && was.device > 0 && !is_there(f, of, former, &was))
-		fm_engine_leave_store(f->fmoved->engine, of->name);
+	if (!former || !is_there(f, of, former, &was))
+		fm_engine_leave_store_but(f->fmoved->engine, of->name, NULL);
 	fm_engine_remove_store(f->fmoved->engine, of->name);
 }
 

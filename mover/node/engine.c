@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mover/base/budget.h"
+#include "mover/base/dirway.h"
 #include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/data/flow.h"
@@ -423,10 +424,29 @@ static void leave_all_of(const struct fm_list *stores, const char *name)
 	}
 }
 
+static void leave_others_of(const struct fm_list *stores, const char *name,
+			    const struct fm_dirway *now)
+{
+	fm_list_each(at, next, stores) {
+		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
+		const struct fm_dirway *is = &ref->store->way;
+
+		if (is->device > 0 && !(now && fm_dirway_is_same(is, now)) &&
+		    strcmp(ref->store->name, name) == 0)
+			ref->is_left = true;
+	}
+}
+
 void fm_engine_leave_store(struct fm_engine *e, const char *name)
 {
 	leave_all_of(&e->stores, name);
 	leave_all_of(&e->former_stores, name);
+}
+
+void fm_engine_leave_store_but(struct fm_engine *e, const char *name, const struct fm_dirway *now)
+{
+	leave_others_of(&e->stores, name, now);
+	leave_others_of(&e->former_stores, name, now);
 }
 
 void fm_engine_remove_store(struct fm_engine *e, const char *name)

@@ -74,6 +74,14 @@ void fm_engine_remove_store(struct fm_engine *engine, const char *name);
 void fm_engine_leave_store(struct fm_engine *engine, const char *name);
 
 /*
+ * The same where stores of that name may have been in several directories, one after the other: of
+ * each that is known to be in another one than now. One that is not known, as of a silent store, is
+ * left alone. NULL: now it may be any.
+ */
+void fm_engine_leave_store_but(struct fm_engine *engine, const char *name,
+			       const struct fm_dirway *now);
+
+/*
  * Stores that come and go with volumes. volume_of() names the one that a store follows; NULL: it
  * follows none. is_away(): one that follows a volume, and may be shared by that ID, is not there.
  * On the control loop; ctx outlives the engine's requests.

@@ -165,7 +165,19 @@ ok fmove put f n1:t/h
 same f "$node/next/h"
 sed -i "s,directory = \"$node/next\",directory = \"$node/t\"," "$conf"
 reload 'reloaded'
-[ ! -e "$node/t/later" ] && [ ! -e "$node/next/later" ] || bad "what was refused is there"
+# Nor is it where one reload removed the store, and another one has it in another directory.
+begun latest
+cp "$conf" with_t
+cp before "$conf"
+reload 'reloaded'
+sed "s,directory = \"$node/t\",directory = \"$node/next\"," with_t >"$conf"
+reload 'reloaded'
+left_over
+cp with_t "$conf"
+reload 'reloaded'
+for name in later latest; do
+	[ ! -e "$node/t/$name" ] && [ ! -e "$node/next/$name" ] || bad "what was refused is there: $name"
+done
 
 # A file system is mounted there, as one that is late at boot: that is served by itself. What was going beneath is not done, and when it is unmounted
 # nothing goes there, also after a reload that changes the store. A directory that is mounted as another store (--bind) is renamed, and that store stays what

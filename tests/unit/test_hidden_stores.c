@@ -15,7 +15,13 @@ static void keep(struct fm_store *s)
 	(void)s;	/* the test's */
 }
 
+static void free_store(struct fm_store *s)
+{
+	free(s);
+}
+
 static const struct fm_store_ops ops = {.free = keep};
+static const struct fm_store_ops heap_ops = {.free = free_store};
 static struct fm_store stores[FM_STORES_MAX + 2];
 static struct fm_engine *engine;
 
@@ -92,7 +98,50 @@ static void test_left(void)
 	free(engine);
 }
 
+static struct fm_store_ref *store_at(dev_t device, ino_t inode)
+{
+	struct fm_err err;
+	struct fm_store *s = calloc(1, sizeof(*s));
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	*s = (struct fm_store){
+		.ops = &heap_ops, .name = "s", .way = {.device = device, .inode = inode}};
+	CU_ASSERT_EQUAL_FATAL(fm_engine_set_store(engine, s, &err), 0);
+	return fm_engine_store_get(engine, "s", 1);
+}
+
+/* Goal: what began in another directory is found behind a store that knows of none, or is gone. */
+static void test_left_but(void)
+{
+	const struct fm_dirway here = {.device = 7, .inode = 2, .mount = 9};
+	struct fm_store_ref *refs[4];
+
+	engine = calloc(1, sizeof(*engine));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(engine);
+	fm_list_init(&engine->stores);
+	fm_list_init(&engine->former_stores);
+	refs[0] = store_at(7, 1);
+	refs[1] = store_at(7, 2);
+	refs[2] = store_at(8, 2);
+	refs[3] = store_at(0, 0);
+	fm_engine_leave_store_but(engine, "t", NULL);
+	fm_engine_leave_store_but(engine, "s", &here);
+	CU_ASSERT_TRUE(refs[0]->is_left);
+	CU_ASSERT_FALSE(refs[1]->is_left);
+	CU_ASSERT_TRUE(refs[2]->is_left);
+	CU_ASSERT_FALSE(refs[3]->is_left);
+	fm_engine_remove_store(engine, "s");
+	fm_engine_leave_store_but(engine, "s", NULL);
+	CU_ASSERT_TRUE(refs[1]->is_left);
+	CU_ASSERT_FALSE(refs[3]->is_left);
+	for (unsigned i = 0; i < 4; i++)
+		fm_engine_store_put(refs[i]);
+	CU_ASSERT_TRUE(fm_list_is_empty(&engine->former_stores));
+	free(engine);
+}
+
 static const struct fm_test tests[] = {
+	{"what began in another directory than that of now is left", test_left_but},
 	{"what began in a store of before is left with the one that is there", test_left},
 	{"a configuration has all its places, whatever stores services have", test_places},
 };
