@@ -757,6 +757,7 @@ static void end_worker(struct fm_fmoved *fmoved)
 					   "look-up of a user or group,");
 		_exit(fmoved->has_failed ? EXIT_FAILURE : EXIT_SUCCESS);	/* threads run */
 	}
+	fm_queue_worker_ends(fmoved->queue);
 	fm_worker_free(fmoved->worker);
 }
 

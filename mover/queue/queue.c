@@ -75,7 +75,7 @@ void fm_queue_work(struct fm_queue *q, struct fm_holder *holder, struct fm_work 
 		fm_holder_work(holder, work);
 		return;
 	}
-	if (!q->is_stopping) {
+	if (!q->is_worker_gone) {
 		fm_worker_submit(q->c.worker, work, q->c.loop);
 		return;
 	}
@@ -185,6 +185,12 @@ void fm_queue_stop(struct fm_queue *q)
 		else
 			fm_queue_close_opened(j);
 	}
+}
+
+void fm_queue_worker_ends(struct fm_queue *q)
+{
+	if (q)
+		q->is_worker_gone = true;
 }
 
 void fm_queue_free(struct fm_queue *q)

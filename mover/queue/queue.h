@@ -122,7 +122,12 @@ int fm_queue_new(const struct fm_queue_config *config, struct fm_queue **out, st
  */
 void fm_queue_stop(struct fm_queue *q);
 
-/* Stopped, the engine too, and the loop has run what it posted. NULL is allowed. */
+/* The worker is about to be freed, before the queue: what is still to be closed or written down is
+ * so at once, on the loop. Stopped. NULL is allowed. */
+void fm_queue_worker_ends(struct fm_queue *q);
+
+/* Stopped, the engine too, the worker has ended what it had of the queue, and the loop has run what
+ * both posted. NULL is allowed. */
 void fm_queue_free(struct fm_queue *q);
 
 /*

@@ -84,6 +84,7 @@ struct fm_queue {
 	int lock;
 	struct fm_err no_dir;
 	bool is_stopping;
+	bool is_worker_gone;		/* it has ended all; what comes is done on the loop */
 	struct fm_log_limit lines;	/* of what cannot be written down */
 };
 
@@ -231,8 +232,9 @@ void fm_queue_deadline_restore(struct fm_queue_job *j);
 
 /* queue.c */
 const char *fm_queue_paused_text(const struct fm_queue_job *j);	/* why it is, and what to do */
-/* On the worker, that of holder if there is one; without one at once when the queue is stopping:
- * nobody waits for the loop then. */
+/* On the worker, that of holder if there is one; without one at once when the worker is gone. A
+ * queue that stops gives it work as before: what hangs must not keep the loop, which has the time
+ * that a stop may take. */
 void fm_queue_work(struct fm_queue *q, struct fm_holder *holder, struct fm_work *work);
 void fm_queue_prune(struct fm_queue *q, struct fm_queue_user *user);
 void fm_queue_count_end(struct fm_queue_job *j);

@@ -142,6 +142,7 @@ static void node_down(struct node *n)
 	loop_idle(n->loop, 5);
 	/* What it still has ends now, and its done() must run while those it belongs to are
 	 * there. */
+	fm_queue_worker_ends(n->queue);
 	fm_worker_free(n->worker);
 	while (fm_loop_step(n->loop, 0))
 		;

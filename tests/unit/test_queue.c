@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +171,10 @@ static int store_open_source(struct fm_store *s, const char *path, const struct 
 
 /* A sink that has something of an earlier try. */
 static unsigned kept, closed;
+/* Its file system may hang: what would close it on the loop's thread does not stand there, for the
+ * test to end, but is seen. */
+static bool is_closed_on_loop;
+static pthread_t loop_thread;
 
 static void partial_keep(struct fm_file *file)
 {
@@ -180,6 +185,10 @@ static void partial_keep(struct fm_file *file)
 static void partial_close(struct fm_file *file)
 {
 	(void)file;
+	if (pthread_equal(pthread_self(), loop_thread))
+		is_closed_on_loop = true;
+	else
+		gate_pass("close");
 	closed++;
 }
 
@@ -324,6 +333,8 @@ static void scene_up(unsigned running_max)
 	queue_up(running_max);
 }
 
+static void settle(void);
+
 /* The engine ends what runs, as fm_engine_stop() would. */
 static void queue_down(void)
 {
@@ -338,7 +349,8 @@ static void queue_down(void)
 		started[i].is_over = true;
 		started[i].events.done(started[i].ctx, &r);
 	}
-	run();
+	settle();
+	fm_queue_worker_ends(q);
 	fm_queue_free(q);
 }
 
@@ -2149,6 +2161,62 @@ static void test_a_stop_closes_what_waits_with_its_file_open(void)
 	threads_down();		/* which finds no reference left */
 }
 
+/* A get into a store, where something of an earlier try is, stands in its create. */
+static void creates_partial(bool is_detached, struct caller *c)
+{
+	struct fm_queue_opts o = store_put("a", ALICE);
+	struct fm_err err;
+
+	o.job.is_put = false;
+	o.own_path = "partial";
+	o.own_path_len = strlen(o.own_path);
+	o.is_detached = is_detached;
+	o.retry_ns = is_detached ? FM_RETRY_ALWAYS : 0;
+	gate.point = "create";
+	CU_ASSERT_EQUAL_FATAL(submit(&o, c, &err), 0);
+	gate_await();
+}
+
+/*
+ * Goal:   a file system that hangs once more at the close keeps neither a stop nor the loop, which
+ *         has the time that a stop may take.
+ * Method: a detached get into a store, and one whose caller waits, each stands in its create, and
+ *         waits for a place with its file open; then in its close.
+ */
+static void test_a_stop_does_not_wait_for_a_close(void)
+{
+	struct caller a, b;
+
+	loop_thread = pthread_self();
+	for (unsigned is_detached = 0; is_detached < 2; is_detached++) {
+		threads_up(1, 3);
+		is_closed_on_loop = false;
+		kept = closed = 0;
+		creates_partial(is_detached, &a);
+		if (is_detached)
+			fm_queue_unwatch(&a.watch);
+		pass(FM_NS_PER_S * 10);
+		runs("b", &b);
+		gate_open();
+		settle();
+		CU_ASSERT_EQUAL_FATAL(state_of(a.id), FM_QUEUE_QUEUED);
+		gate.point = "close";
+		fm_queue_stop(q);
+		CU_ASSERT_FALSE_FATAL(is_closed_on_loop);
+		gate_await();		/* the loop goes on meanwhile */
+		CU_ASSERT_EQUAL(closed, 0);
+		if (!is_detached) {
+			pass(FM_QUEUE_LEAVE_NS);
+			CU_ASSERT_TRUE(a.is_done && a.result.code == -EHOSTDOWN);
+		}
+		gate_open();
+		settle();
+		CU_ASSERT_EQUAL(closed, 1);
+		CU_ASSERT_EQUAL(kept, 1);
+		threads_down();		/* which finds no reference left */
+	}
+}
+
 /*
  * Goal:   what is cancelled after its caller went away, while its file is still being opened, is
  *         over, and stays so when its file system answers.
@@ -3382,6 +3450,7 @@ static const struct fm_test tests[] = {
 	 test_what_waits_with_its_file_open_can_be_ended},
 	{"a stop closes what waits with its file open",
 	 test_a_stop_closes_what_waits_with_its_file_open},
+	{"a stop does not wait for a close", test_a_stop_does_not_wait_for_a_close},
 	{"a paused one that still opens can be cancelled",
 	 test_a_paused_one_that_still_opens_can_be_cancelled},
 	{"what no thread has begun is cancelled at once",
