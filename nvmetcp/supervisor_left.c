@@ -463,6 +463,19 @@ static int read_one(const struct fm_json *from, struct fm_volume *volume, const 
 	return 0;
 }
 
+bool fm_supervisor_find_left(const struct fm_supervisor *sup, const char *name,
+			     struct fm_volume *volume, const char **wwid)
+{
+	const struct fm_json *one;
+	int is_read_write;
+
+	for (size_t i = 0; (one = fm_json_at(sup->left, i)); i++)
+		if (read_one(one, volume, wwid, &is_read_write) == 0 &&
+		    strcmp(volume->name, name) == 0 && strcmp(volume->subsystem, STRANGER) != 0)
+			return true;
+	return false;
+}
+
 /* Under whichever name. */
 static bool is_it_now(const struct fm_volume *now, const struct fm_volume *was, const char *wwid)
 {

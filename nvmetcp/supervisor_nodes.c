@@ -69,18 +69,23 @@ uint64_t fm_supervisor_forgotten_ms(const struct fm_supervisor *sup, const char 
 		fm_json_get(fm_json_get(sup->nodes.entries, node), "since_ms"));
 }
 
-void fm_supervised_end_forgetting(struct fm_supervised *v)
+void fm_supervisor_end_forgetting(struct fm_supervisor *sup, const char *volume)
 {
 	const char *node;
 	struct fm_json *entry;
 
-	for (void *it = NULL; fm_json_next(v->sup->nodes.entries, &it, &node, &entry);) {
-		if (fm_json_delete(fm_json_part(entry, "forgotten"), v->volume->name) < 0)
+	for (void *it = NULL; fm_json_next(sup->nodes.entries, &it, &node, &entry);) {
+		if (fm_json_delete(fm_json_part(entry, "forgotten"), volume) < 0)
 			continue;
-		fm_log_info("volume %s: that %s is forgotten ends here", v->volume->name, node);
-		v->sup->nodes.is_in_doubt = true;
+		fm_log_info("volume %s: that %s is forgotten ends here", volume, node);
+		sup->nodes.is_in_doubt = true;
 	}
-	fm_supervisor_save_nodes(v->sup);
+	fm_supervisor_save_nodes(sup);
+}
+
+void fm_supervised_end_forgetting(struct fm_supervised *v)
+{
+	fm_supervisor_end_forgetting(v->sup, v->volume->name);
 }
 
 void fm_supervisor_rename_forgotten(struct fm_supervisor *sup, const char *from, const char *to)

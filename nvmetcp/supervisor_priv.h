@@ -567,6 +567,7 @@ bool fm_supervised_is_forgotten(const struct fm_supervised *v, const char *node)
 /* Since when, in Unix time, in any volume; 0: it is not. */
 uint64_t fm_supervisor_forgotten_ms(const struct fm_supervisor *sup, const char *node);
 void fm_supervised_end_forgetting(struct fm_supervised *v);
+void fm_supervisor_end_forgetting(struct fm_supervisor *sup, const char *volume);
 /* A volume is called something else: who is forgotten there is forgotten under that name. */
 void fm_supervisor_rename_forgotten(struct fm_supervisor *sup, const char *from, const char *to);
 /* The same at a start, perhaps once more: where nothing has that name, all stays. */
@@ -666,6 +667,9 @@ void fm_supervised_unused_done(struct fm_supervised *v, int code, const char *te
 int fm_supervisor_note_held(struct fm_supervisor *sup, struct fm_err *err);
 /* At the start: what an earlier fmove-nvmed has noted. */
 void fm_supervisor_recall_left(struct fm_supervisor *sup);
+/* Which volume was mounted by that name. Borrows, until the next call for what is left. */
+bool fm_supervisor_find_left(const struct fm_supervisor *sup, const char *name,
+			     struct fm_volume *volume, const char **wwid);
 /* It is no volume: a namespace that was mounted by hand, and may not be free yet. */
 bool fm_supervised_is_stranger(const struct fm_supervised *v);
 /* Looks for mounted namespaces that belong to no volume. Returns whether they changed. */
@@ -728,12 +732,23 @@ void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid);
 /* A volume is called something else: what the files say of it is of that name. What the files said
  * of a volume that had the name before is dropped. */
 void fm_supervisor_rename_state(struct fm_supervisor *sup, const char *from, const char *to);
-/* With the first configuration: what the files say of a volume that has another name now is of that
- * name, whether it was mounted or not, also after a boot. Nothing is left for a second call. */
-void fm_supervisor_take_names(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
+/* Writes the file if its last write failed. An error leaves that so. */
+int fm_supervisor_settle_file(struct fm_supervisor *sup, struct fm_state_file *file,
+			      struct fm_err *err);
 /* Wish and last mount, from what the files say. */
 void fm_supervised_recall(struct fm_supervised *v);
 void fm_supervisor_forget_state(struct fm_supervisor *sup);
+
+/* ---- supervisor_names.c ---- */
+
+/*
+ * With the first configuration: what the files say of a volume that has another name now is of that
+ * name, whether it was mounted or not, also after a boot. What an fmove-nvmed of before wrote says
+ * from here on which volume it is of. Nothing is left for a second call.
+ */
+void fm_supervisor_take_names(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
+
+/* ---- volumes (supervisor_state.c) ---- */
 
 /* A copy in one block, to be free()d; NULL: no memory. */
 struct fm_volume *fm_volume_copy(const struct fm_volume *from);

@@ -147,14 +147,39 @@ void fm_supervisor_save_owned(struct fm_supervisor *sup)
 	sup->owned_text = text;
 }
 
-static int save_file(struct fm_supervisor *sup, const struct fm_state_file *file,
-		     struct fm_err *err)
+static int write_file(struct fm_supervisor *sup, const struct fm_state_file *file,
+		      struct fm_err *err)
 {
 	char *text = fm_json_dump(file->entries, FM_JSON_SORTED_FILE);
 	int ret = text ? sup->world->save(sup->world->ctx, file->name, text, true, err)
 		       : fm_err_set(err, -ENOMEM, "out of memory");
 
 	free(text);
+	return ret;
+}
+
+/*
+ * mounted.json goes last: where it has a volume under its name of now, a start takes what another
+ * file has under a former one for old. So it waits for what could not be written of the others.
+ */
+static int save_file(struct fm_supervisor *sup, const struct fm_state_file *file,
+		     struct fm_err *err)
+{
+	int ret = 0;
+
+	if (file == &sup->mounted)
+		ret = fm_supervisor_settle_file(sup, &sup->wishes, err);
+	if (file == &sup->mounted && ret == 0)
+		ret = fm_supervisor_settle_file(sup, &sup->sealed, err);
+	return ret < 0 ? ret : write_file(sup, file, err);
+}
+
+int fm_supervisor_settle_file(struct fm_supervisor *sup, struct fm_state_file *file,
+			      struct fm_err *err)
+{
+	int ret = file->is_in_doubt ? save_file(sup, file, err) : 0;
+
+	file->is_in_doubt = ret < 0;
 	return ret;
 }
 
@@ -224,6 +249,16 @@ static int replace_entry(struct fm_supervisor *sup, struct fm_state_file *file, 
 		(void)fm_json_delete(file->entries, volume);
 	fm_json_free(before);
 	return ret;
+}
+
+static bool is_wished(const struct fm_supervisor *sup, const char *volume, const char *want)
+{
+	const struct fm_json *entry = fm_json_get(sup->wishes.entries, volume);
+	/* an fmove-nvmed of before wrote the word alone */
+	const char *wish = fm_json_as_text(
+		fm_json_is(entry, FM_JSON_TEXT) ? entry : fm_json_get(entry, "want"));
+
+	return wish && strcmp(wish, want) == 0;
 }
 
 int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervised *v,
@@ -450,112 +485,15 @@ static void rename_entry(struct fm_supervisor *sup, struct fm_state_file *file, 
 void fm_supervisor_rename_state(struct fm_supervisor *sup, const char *from, const char *to)
 {
 	rename_entry(sup, &sup->wishes, from, to);
-	rename_entry(sup, &sup->mounted, from, to);
 	rename_entry(sup, &sup->sealed, from, to);
+	rename_entry(sup, &sup->mounted, from, to);
 	fm_supervisor_rename_forgotten(sup, from, to);
-}
-
-/* ---- another name, over a start ---- */
-
-/* Whether the entry is of the volume that is configured now, under whichever name. */
-static bool is_entry_of(const struct fm_json *entry, const struct fm_volume *now)
-{
-	struct fm_volume was = { 0 };
-	const char *wwid;
-	long long nsid;
-
-	if (fm_json_unpack(entry, "{s:s, s:I, s:s, s:s, s:s, s:s}", "subsystem", &was.subsystem,
-			   "nsid", &nsid, "uuid", &was.uuid, "nguid", &was.nguid, "mount_point",
-			   &was.mount_point, "wwid", &wwid) < 0 ||
-	    nsid < 0 || nsid > UINT32_MAX)
-		return false;
-	was.nsid = (uint32_t)nsid;
-	return fm_volume_is_same_thing(now, &was) || fm_volume_is_named_by_now(now, &was, wwid);
-}
-
-static bool is_own(const struct fm_state_file *file, const struct fm_volume *volume)
-{
-	return is_entry_of(fm_json_get(file->entries, volume->name), volume);
-}
-
-static bool is_name_configured(const struct fm_supervisor_config *config, const char *name)
-{
-	for (unsigned i = 0; i < config->count; i++)
-		if (strcmp(config->volumes[i].name, name) == 0)
-			return true;
-	return false;
-}
-
-/* A name that no volume has now, of one that has another. NULL: there is none in the file. */
-static const struct fm_volume *find_former_name(const struct fm_state_file *file,
-						const struct fm_supervisor_config *config,
-						char name[FM_VOLUME_NAME_MAX + 1])
-{
-	const char *key;
-	struct fm_json *entry;
-
-	for (void *it = NULL; fm_json_next(file->entries, &it, &key, &entry);) {
-		if (is_name_configured(config, key) || strlen(key) > FM_VOLUME_NAME_MAX)
-			continue;
-		for (unsigned i = 0; i < config->count; i++) {
-			if (!is_entry_of(entry, &config->volumes[i]))
-				continue;
-			strcpy(name, key);
-			return &config->volumes[i];
-		}
-	}
-	return NULL;
-}
-
-/* What it has under its name stays, and what another one had goes, as rename_entry() does it. */
-static void take_entry(struct fm_supervisor *sup, struct fm_state_file *file, const char *from,
-		       const char *to, bool has_own)
-{
-	if (has_own)
-		(void)fm_json_delete(file->entries, from);
-	else
-		rename_entry(sup, file, from, to);
-}
-
-/*
- * mounted.json goes last: a volume that has its own there was called so before, or all else has its
- * name. It may be killed in between, and none of it is lost when all of it is done again.
- */
-static void take_name(struct fm_supervisor *sup, const char *from, const struct fm_volume *now)
-{
-	bool was_called_so = is_own(&sup->mounted, now);
-
-	if (!was_called_so) {
-		fm_log_info("volume %s: it was called %s when fmove-nvmed ran last", now->name,
-			    from);
-		fm_supervisor_take_forgotten(sup, from, now->name);
-	}
-	take_entry(sup, &sup->wishes, from, now->name, was_called_so || is_own(&sup->wishes, now));
-	take_entry(sup, &sup->sealed, from, now->name, is_own(&sup->sealed, now));
-	take_entry(sup, &sup->mounted, from, now->name, was_called_so);
-}
-
-void fm_supervisor_take_names(struct fm_supervisor *sup, const struct fm_supervisor_config *config)
-{
-	/* Where the files disagree, what was mounted last counts. */
-	const struct fm_state_file *const files[] = {&sup->mounted, &sup->sealed, &sup->wishes};
-	char from[FM_VOLUME_NAME_MAX + 1];
-	const struct fm_volume *now;
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		while ((now = find_former_name(files[i], config, from)))
-			take_name(sup, from, now);
 }
 
 void fm_supervised_recall(struct fm_supervised *v)
 {
-	const struct fm_json *entry = fm_json_get(v->sup->wishes.entries, v->volume->name);
-	/* an fmove-nvmed of before wrote the word alone */
-	const char *wish = fm_json_as_text(
-		fm_json_is(entry, FM_JSON_TEXT) ? entry : fm_json_get(entry, "want"));
-
-	for (unsigned i = 0; wish && i < sizeof(wants) / sizeof(wants[0]); i++)
-		if (strcmp(wish, wants[i]) == 0)
+	for (unsigned i = 0; i < sizeof(wants) / sizeof(wants[0]); i++)
+		if (is_wished(v->sup, v->volume->name, wants[i]))
 			v->want = (enum fm_plan_want)i;
 	recall_mounted(v);
 	recall_seal(v);

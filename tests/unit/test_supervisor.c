@@ -136,8 +136,9 @@ static struct sim {
 	bool has_secret, has_tls;	/* what somebody else has connected with */
 	struct peer_word peer[VOLUMES];	/* what n2 says */
 	char *published;
-	bool is_save_broken;
-	const char *broken_file;	/* this one only; NULL: all */
+	bool is_save_broken;		/* it is written, and nobody knows that */
+	bool is_disk_full;		/* nothing is written */
+	const char *broken_file;	/* of that one only; NULL: of all */
 	bool is_empty;			/* the target has no namespace for this host */
 	/* the first volume's device has a partition, which somebody has mounted to write */
 	bool has_part, is_part_mounted;
@@ -1068,6 +1069,8 @@ static int world_save(void *ctx, const char *name, const char *text, bool is_dur
 
 	(void)ctx;
 	(void)is_durable;
+	if (sim.is_disk_full && (!sim.broken_file || strcmp(sim.broken_file, name) == 0))
+		return fm_err_set(err, -ENOSPC, "full");
 	free(sim.file[i]);
 	sim.file[i] = strdup(text);
 	sim.saves++;
@@ -4928,6 +4931,139 @@ static void test_called_anew_down(void)
 	end();
 }
 
+/* Full disks, too, lose no wish: what names were given is not written of one file alone. */
+static void test_called_anew_full(void)
+{
+	static const char anew[] = "one-anew";
+
+	for (unsigned is_reload = 0; is_reload < 2; is_reload++)
+		for (unsigned is_freed = 0; is_freed < 2; is_freed++) {
+			begin_sealed_down(UUID_OF_ONE);
+			if (is_reload)
+				start_supervisor();
+			sim.is_disk_full = true;
+			sim.broken_file = is_freed ? NULL : FM_SUPERVISOR_WISHES;
+			sim.volume[0].name = anew;
+			sim.volume_count = 2;
+			if (is_reload)
+				set_config();
+			else
+				start_supervisor();
+			sim.is_disk_full = !is_freed;
+			run_for(20 * S);
+			/* The mount of the other one is noted in the file of both. */
+			CU_ASSERT_TRUE(fm_supervisor_is_mounted(sim.sup, "two"));
+			CU_ASSERT_EQUAL(is_in_file(FM_SUPERVISOR_MOUNTED, "\"two\""), is_freed);
+			CU_ASSERT_EQUAL(is_in_file(FM_SUPERVISOR_WISHES, anew), is_freed);
+			kill_supervisor(false);
+			sim.is_disk_full = false;
+			is_sealed_down(anew);
+			end();
+		}
+}
+
+/* What an fmove-nvmed of before wrote: it does not say of which volume it is. */
+static void age_state(const char *file)
+{
+	static const char *const words[] = {"nsid", "uuid", "nguid", "mount_point"};
+	struct fm_json *all = fm_json_load(sim.file[file_number(file)]), *entry, *wish;
+	const char *name;
+	char *text;
+
+	for (void *it = NULL; fm_json_next(all, &it, &name, &entry);) {
+		for (unsigned i = 0; i < 4; i++)
+			CU_ASSERT_EQUAL(fm_json_delete(entry, words[i]), 0);
+		wish = fm_json_share(fm_json_get(entry, "want"));
+		if (wish)
+			(void)fm_json_set(all, name, wish);
+	}
+	text = fm_json_dump(all, FM_JSON_SORTED_FILE);
+	keep_state(file, text);
+	free(text);
+	fm_json_free(all);
+}
+
+/* That goes with the name as well, once it was started with the name of then. */
+static void test_called_anew_aged(void)
+{
+	static const char anew[] = "one-anew";
+	unsigned mounts;
+	char *mounted;
+
+	begin_sealed_down(UUID_OF_ONE);
+	for (unsigned i = 0; i < 3; i++)
+		age_state(named_files[i]);
+	is_sealed_down("one");
+	kill_supervisor(false);
+	sim.volume[0].name = anew;
+	is_sealed_down(anew);
+	end();
+
+	/* What is mounted is known at once. */
+	begin_seal();
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	mounts = sim.mounts;
+	kill_supervisor(false);
+	age_state(FM_SUPERVISOR_SEALED);
+	age_state(FM_SUPERVISOR_MOUNTED);
+	sim.volume[0].name = anew;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_TRUE(fm_supervisor_is_sealed(sim.sup, anew));
+	CU_ASSERT_EQUAL(sim.mounts, mounts);
+	end();
+
+	/* One that gave it another name was killed before it had written all of it. */
+	begin_sealed_down(UUID_OF_ONE);
+	mounted = strdup(sim.file[file_number(FM_SUPERVISOR_MOUNTED)]);
+	sim.volume[0].name = anew;
+	is_sealed_down(anew);
+	kill_supervisor(false);
+	age_state(FM_SUPERVISOR_WISHES);
+	age_state(FM_SUPERVISOR_SEALED);
+	keep_state(FM_SUPERVISOR_MOUNTED, mounted);
+	free(mounted);
+	is_sealed_down(anew);
+	end();
+}
+
+/* Names that move along, or in a circle: each volume keeps its own, also after a kill. */
+static void test_called_anew_along(void)
+{
+	static const char *const now[2][VOLUMES] = {{"one-anew", "one"}, {"two", "one"}};
+	char *before[3];
+
+	for (unsigned at = 0; at < 8; at++) {
+		begin_sealed_down(UUID_OF_ONE);
+		sim.volume_count = 2;
+		start_supervisor();
+		run_for(20 * S);
+		kill_supervisor(false);
+		for (unsigned i = 0; i < 3; i++)
+			before[i] = strdup(sim.file[file_number(named_files[i])]);
+		keep_state(FM_SUPERVISOR_NODES,
+			   "{\"n9\":{\"since_ms\":1,\"forgotten\":{\"one\":\"n1\"}}}");
+		sim.volume[0].name = now[at % 2][0];
+		sim.volume[1].name = now[at % 2][1];
+		is_sealed_down(now[at % 2][0]);
+		/* of neither: it is not said of which volume that was */
+		CU_ASSERT_TRUE(is_in_file(FM_SUPERVISOR_NODES, "\"n9\""));
+		CU_ASSERT_FALSE(is_in_file(FM_SUPERVISOR_NODES, "\"one"));
+		kill_supervisor(false);
+		for (unsigned i = 0; i < 3; i++) {
+			if (i >= at / 2)
+				keep_state(named_files[i], before[i]);
+			free(before[i]);
+		}
+		is_sealed_down(now[at % 2][0]);
+		CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, "one", FM_WANT_UP));
+		CU_ASSERT_TRUE(fm_supervisor_is_mounted(sim.sup, "one"));
+		CU_ASSERT_FALSE(fm_supervisor_is_sealed(sim.sup, "one"));
+		end();
+	}
+}
+
 static void keep_wishes(const char *name, const char *want, const char *of_another)
 {
 	const struct fm_volume *volume = &sim.volume[0];
@@ -4938,6 +5074,17 @@ static void keep_wishes(const char *name, const char *want, const char *of_anoth
 		       "\"nguid\":\"%s\",\"mount_point\":\"%s\",\"wwid\":\"\"},\"%s\":\"down\"}",
 		       name, want, volume->subsystem, volume->nsid, volume->uuid, volume->nguid,
 		       volume->mount_point, of_another);
+	keep_state(FM_SUPERVISOR_WISHES, text);
+}
+
+static void keep_wish_of_another(const char *name)
+{
+	char text[512];
+
+	(void)snprintf(text, sizeof(text),
+		       "{\"%s\":{\"want\":\"down\",\"subsystem\":\"nqn.gone\",\"nsid\":1,"
+		       "\"uuid\":\"\",\"nguid\":\"\",\"mount_point\":\"/gone\",\"wwid\":\"\"}}",
+		       name);
 	keep_state(FM_SUPERVISOR_WISHES, text);
 }
 
@@ -4954,12 +5101,19 @@ static void test_called_anew_before(void)
 	kill_supervisor(false);
 
 	/* Also where nothing is wished of it. */
+	keep_wish_of_another("one-again");
 	sim.volume[0].name = "one-again";
-	keep_state(FM_SUPERVISOR_WISHES, "{\"one-again\":\"down\"}");
 	start_supervisor();
 	run_for(10 * S);
 	CU_ASSERT_TRUE(fm_supervisor_is_mounted(sim.sup, "one-again"));
 	CU_ASSERT_EQUAL(sim.mounts, 1);
+	kill_supervisor(false);
+
+	/* Of whom nobody knows it is may be its own. */
+	sim.volume[0].name = "one-at-last";
+	keep_state(FM_SUPERVISOR_WISHES, "{\"one-at-last\":\"down\"}");
+	start_supervisor();
+	CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, "one-at-last", FM_WANT_DOWN));
 	end();
 
 	/* It was called otherwise, removed, and came back by this name. */
@@ -6809,6 +6963,9 @@ static const struct fm_test tests[] = {
 	{"which namespace it is may be said while it is mounted", test_named_by_now},
 	{"a volume that is called something else stays as it is", test_called_anew},
 	{"so does one that is down, over a restart", test_called_anew_down},
+	{"also with a full disk", test_called_anew_full},
+	{"also what an fmove-nvmed of before wrote", test_called_anew_aged},
+	{"also where names move along", test_called_anew_along},
 	{"what a name meant before is not taken for it", test_called_anew_before},
 	{"without a file what is mounted is told by its wwid", test_removed_unknown},
 	{"what is mounted beneath something else is told", test_covered},

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Volumes that are called something else than when fmove-nvmed ran last. Each entry of the files of
+ * state says which volume it is of, as the configuration said it. A start gives it to the name that
+ * this volume has now. The entry alone decides, file by file, also where another volume had that
+ * name: all of it can be done again after a kill in between, or a file that could not be written.
+ *
+ * An fmove-nvmed of before wrote no such words, and what is down may not be written again for
+ * months. A start adds them while the name is still the one of then.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mover/base/err.h"
+#include "mover/base/log.h"
+#include "nvmetcp/supervisor_priv.h"
+
+#define FILES 3
+
+/* Where they disagree, what was mounted last counts. */
+struct files {
+	struct fm_state_file *at[FILES];
+};
+
+static struct files files_of(struct fm_supervisor *sup)
+{
+	return (struct files){{&sup->mounted, &sup->sealed, &sup->wishes}};
+}
+
+/* Borrows, as the volume that find_identity() fills in does. */
+static bool read_identity(const struct fm_json *entry, struct fm_volume *was, const char **wwid)
+{
+	long long nsid;
+
+	*was = (struct fm_volume){ 0 };
+	if (fm_json_unpack(entry, "{s:s, s:I, s:s, s:s, s:s, s:s}", "subsystem", &was->subsystem,
+			   "nsid", &nsid, "uuid", &was->uuid, "nguid", &was->nguid, "mount_point",
+			   &was->mount_point, "wwid", wwid) < 0 ||
+	    nsid < 0 || nsid > UINT32_MAX)
+		return false;
+	was->nsid = (uint32_t)nsid;
+	return true;
+}
+
+static bool is_known(const struct fm_json *entry)
+{
+	struct fm_volume was;
+	const char *wwid;
+
+	return read_identity(entry, &was, &wwid);
+}
+
+/* Whether the entry is of the volume that is configured now, under whichever name. */
+static bool is_of(const struct fm_json *entry, const struct fm_volume *now)
+{
+	struct fm_volume was;
+	const char *wwid;
+
+	return read_identity(entry, &was, &wwid) &&
+	       (fm_volume_is_same_thing(now, &was) || fm_volume_is_named_by_now(now, &was, wwid));
+}
+
+static bool is_own(const struct fm_state_file *file, const struct fm_volume *now)
+{
+	return is_of(fm_json_get(file->entries, now->name), now);
+}
+
+static const struct fm_volume *find_named(const struct fm_supervisor_config *config,
+					  const char *name)
+{
+	for (unsigned i = 0; i < config->count; i++)
+		if (strcmp(config->volumes[i].name, name) == 0)
+			return &config->volumes[i];
+	return NULL;
+}
+
+static bool is_configured(const struct fm_supervisor_config *config, const struct fm_json *entry)
+{
+	for (unsigned i = 0; i < config->count; i++)
+		if (is_of(entry, &config->volumes[i]))
+			return true;
+	return false;
+}
+
+/* Another name, under which the file has it. NULL: there is none. */
+static const char *find_other_name(const struct fm_state_file *file, const struct fm_volume *now)
+{
+	const char *key;
+	struct fm_json *entry;
+
+	for (void *it = NULL; fm_json_next(file->entries, &it, &key, &entry);)
+		if (strcmp(key, now->name) != 0 && is_of(entry, now))
+			return key;
+	return NULL;
+}
+
+/* The name that it had, if that was another one. It holds as long as the files. */
+static const char *find_former_name(const struct files *files, const struct fm_volume *now)
+{
+	const char *name = NULL;
+
+	if (is_own(files->at[0], now))
+		return NULL;
+	for (unsigned i = 0; i < FILES && !name; i++)
+		name = find_other_name(files->at[i], now);
+	return name;
+}
+
+/* ---- what an fmove-nvmed of before wrote ---- */
+
+static const char *text_in(const struct fm_json *entry, const char *key)
+{
+	return fm_json_as_text(fm_json_get(entry, key));
+}
+
+static bool is_subsystem(const struct fm_json *entry, const struct fm_volume *volume)
+{
+	const char *its = text_in(entry, "subsystem");
+
+	return !its || strcmp(its, volume->subsystem) == 0;
+}
+
+/*
+ * Which volume the name meant: what another file says, else the configuration, unless the volume
+ * that has the name now is known to have had another one, else what was mounted by that name.
+ */
+static bool find_identity(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+			  const char *name, const struct fm_json *entry, struct fm_volume *was,
+			  const char **wwid)
+{
+	const struct fm_volume *now = find_named(config, name);
+	struct files files = files_of(sup);
+
+	for (unsigned i = 0; i < FILES; i++)
+		if (read_identity(fm_json_get(files.at[i]->entries, name), was, wwid) &&
+		    is_subsystem(entry, was))
+			return true;
+	if (now && is_subsystem(entry, now) && !find_former_name(&files, now)) {
+		*was = *now;
+		*wwid = "";
+		return true;
+	}
+	return fm_supervisor_find_left(sup, name, was, wwid) && is_subsystem(entry, was);
+}
+
+/* NULL: it says so already, nobody knows, or there is no memory. */
+static struct fm_json *complete_entry(struct fm_supervisor *sup,
+				      const struct fm_supervisor_config *config, const char *name,
+				      const struct fm_json *entry)
+{
+	bool is_word = fm_json_is(entry, FM_JSON_TEXT);
+	struct fm_json *whole, *words;
+	struct fm_volume was;
+	const char *wwid;
+
+	if (is_known(entry) || (!is_word && !text_in(entry, "subsystem")) ||
+	    !find_identity(sup, config, name, entry, &was, &wwid))
+		return NULL;
+	if (text_in(entry, "wwid"))
+		wwid = text_in(entry, "wwid");
+	whole = is_word ? fm_json_pack("{s:O}", "want", entry) : fm_json_copy(entry);
+	words = fm_json_pack("{s:s, s:I, s:s, s:s, s:s, s:s}", "subsystem", was.subsystem, "nsid",
+			     (long long)was.nsid, "uuid", was.uuid, "nguid", was.nguid,
+			     "mount_point", was.mount_point, "wwid", wwid);
+	if (whole && words && fm_json_set_all(whole, words) == 0)
+		return whole;
+	if (!whole)
+		fm_json_free(words);
+	fm_json_free(whole);
+	return NULL;
+}
+
+/* The file is to be written again, as one whose last write failed. */
+static void replace_all(struct fm_state_file *file, struct fm_json *all)
+{
+	if (!all || fm_json_is_equal(all, file->entries)) {
+		fm_json_free(all);
+		return;
+	}
+	fm_json_free(file->entries);
+	file->entries = all;
+	file->is_in_doubt = true;
+}
+
+static void complete_file(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+			  struct fm_state_file *file)
+{
+	struct fm_json *all = fm_json_object(), *entry;
+	const char *name;
+	int ret = 0;
+
+	for (void *it = NULL; ret == 0 && fm_json_next(file->entries, &it, &name, &entry);) {
+		struct fm_json *whole = complete_entry(sup, config, name, entry);
+
+		ret = fm_json_set(all, name, whole ? whole : fm_json_share(entry));
+	}
+	if (ret < 0) {		/* the next start does it */
+		fm_json_free(all);
+		all = NULL;
+	}
+	replace_all(file, all);
+}
+
+/* ---- what is called something else now ---- */
+
+/*
+ * The entry of a volume, wherever it stands. A wish under another name is an old one if the volume
+ * was mounted by its name of now: mounted.json goes last.
+ */
+static const struct fm_json *find_entry(struct fm_supervisor *sup, const struct fm_state_file *file,
+					const struct fm_volume *now)
+{
+	const char *other = NULL;
+
+	if (is_own(file, now))
+		return fm_json_get(file->entries, now->name);
+	if (file != &sup->wishes || !is_own(&sup->mounted, now))
+		other = find_other_name(file, now);
+	return other ? fm_json_get(file->entries, other) : NULL;
+}
+
+/*
+ * Whether nobody needs it there any more: it is of a volume that has its own elsewhere, or of
+ * another one than the volume that has got the name. Of which volume nobody knows may be its own.
+ */
+static bool is_over(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+		    const char *name, const struct fm_json *entry)
+{
+	const struct fm_volume *now = find_named(config, name);
+	struct files files = files_of(sup);
+
+	return is_configured(config, entry) ||
+	       (now && is_known(entry) && find_former_name(&files, now));
+}
+
+/* The entries of the file, each under the name of now. NULL: no memory. */
+static struct fm_json *sort_file(struct fm_supervisor *sup,
+				 const struct fm_supervisor_config *config,
+				 const struct fm_state_file *file)
+{
+	struct fm_json *all = fm_json_object(), *entry;
+	const char *name;
+	int ret = all ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; i < config->count && ret == 0; i++) {
+		const struct fm_json *its = find_entry(sup, file, &config->volumes[i]);
+
+		if (its)
+			ret = fm_json_set(all, config->volumes[i].name, fm_json_share(its));
+	}
+	for (void *it = NULL; ret == 0 && fm_json_next(file->entries, &it, &name, &entry);)
+		if (!fm_json_get(all, name) && !is_over(sup, config, name, entry))
+			ret = fm_json_set(all, name, fm_json_share(entry));
+	if (ret == 0)
+		return all;
+	fm_json_free(all);
+	return NULL;
+}
+
+/*
+ * Who is forgotten in it goes with the name. What stands there does not say of which volume it is:
+ * where names move along, who is forgotten is waited for again.
+ */
+static void take_forgotten(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+			   const struct fm_volume *now, const char *from)
+{
+	if (!find_named(config, from) &&
+	    !is_configured(config, fm_json_get(sup->mounted.entries, now->name))) {
+		fm_supervisor_take_forgotten(sup, from, now->name);
+		return;
+	}
+	fm_supervisor_end_forgetting(sup, from);
+	fm_supervisor_end_forgetting(sup, now->name);
+}
+
+static void take_names(struct fm_supervisor *sup, const struct fm_supervisor_config *config)
+{
+	struct files files = files_of(sup);
+	struct fm_json *sorted[FILES];
+
+	for (unsigned i = 0; i < config->count; i++) {
+		const struct fm_volume *now = &config->volumes[i];
+		const char *from = find_former_name(&files, now);
+
+		if (!from)
+			continue;
+		fm_log_info("volume %s: it was called %s when fmove-nvmed ran last", now->name,
+			    from);
+		take_forgotten(sup, config, now, from);
+	}
+	for (unsigned i = 0; i < FILES; i++)
+		sorted[i] = sort_file(sup, config, files.at[i]);
+	for (unsigned i = 0; i < FILES; i++)
+		replace_all(files.at[i], sorted[i]);
+}
+
+void fm_supervisor_take_names(struct fm_supervisor *sup, const struct fm_supervisor_config *config)
+{
+	struct files files = files_of(sup);
+	struct fm_err err = { 0 };
+
+	for (unsigned i = 0; i < FILES; i++)
+		complete_file(sup, config, files.at[i]);
+	take_names(sup, config);
+	for (unsigned i = FILES; i-- > 0;)	/* what was mounted goes last */
+		if (fm_supervisor_settle_file(sup, files.at[i], &err) < 0)
+			fm_log_warn("state: which volumes the names mean now is not written "
+				    "down: %s",
+				    err.text);
+}
