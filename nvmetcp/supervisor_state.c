@@ -270,10 +270,17 @@ int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervise
 					   (long long)vol->nsid, "uuid", vol->uuid, "nguid",
 					   vol->nguid, "mount_point", vol->mount_point, "wwid",
 					   v->last_wwid);
+	bool was_in_doubt = sup->wishes.is_in_doubt;
 	int ret = replace_entry(sup, &sup->wishes, vol->name, now, err);
 
-	return ret < 0 ? fm_err_wrap(err, "the wish is in force, but would not survive a restart")
-		       : 0;
+	if (ret == 0)
+		return 0;
+	/* Written or not, the file has this wish, and differs in what it says of the volume. */
+	if (!was_in_doubt && is_wished(sup, vol->name, wants[v->want])) {
+		sup->wishes.is_in_doubt = false;
+		return 0;
+	}
+	return fm_err_wrap(err, "the wish is in force, but would not survive a restart");
 }
 
 int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_supervised *v)

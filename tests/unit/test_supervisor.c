@@ -5077,6 +5077,25 @@ static void keep_wishes(const char *name, const char *want, const char *of_anoth
 	keep_state(FM_SUPERVISOR_WISHES, text);
 }
 
+/* A wish that the file has survives, whatever else could not be written of the volume. */
+static void test_wish_again(void)
+{
+	struct fm_err err;
+
+	begin(1);
+	keep_wishes("one", "down", "two");
+	start_supervisor();
+	run_for(10 * S);
+	sim.volume[0].mount_point = "/mnt/elsewhere";
+	set_config();
+	run_for(10 * S);
+	sim.is_disk_full = true;
+	wish(0, FM_WANT_DOWN, false);
+	wish(0, FM_WANT_DOWN, false);
+	CU_ASSERT_EQUAL(fm_supervisor_wish(sim.sup, "one", FM_WANT_UP, false, &err), -ENOSPC);
+	end();
+}
+
 static void keep_wish_of_another(const char *name)
 {
 	char text[512];
@@ -6967,6 +6986,7 @@ static const struct fm_test tests[] = {
 	{"also what an fmove-nvmed of before wrote", test_called_anew_aged},
 	{"also where names move along", test_called_anew_along},
 	{"what a name meant before is not taken for it", test_called_anew_before},
+	{"a wish that the file has survives", test_wish_again},
 	{"without a file what is mounted is told by its wwid", test_removed_unknown},
 	{"what is mounted beneath something else is told", test_covered},
 	{"what is held is told also when another namespace is the volume's", test_another_came},
