@@ -122,6 +122,31 @@ static bool is_subsystem(const struct fm_json *entry, const struct fm_volume *vo
 }
 
 /*
+ * The volume of the namespace that was mounted by that name, if that is configured, and nothing is
+ * known by its name of now. NULL: there is none.
+ */
+static const struct fm_volume *find_mounted(struct fm_supervisor *sup,
+					    const struct fm_supervisor_config *config,
+					    const char *name)
+{
+	const struct fm_json *entry = fm_json_get(sup->mounted.entries, name);
+	const char *subsystem = text_in(entry, "subsystem"), *wwid = text_in(entry, "wwid");
+	struct files files = files_of(sup);
+
+	for (unsigned i = 0; subsystem && wwid && i < config->count; i++) {
+		const struct fm_volume *now = &config->volumes[i];
+		struct fm_volume was = {.subsystem = subsystem, .mount_point = now->mount_point};
+		unsigned file = 0;
+
+		while (file < FILES && !fm_json_get(files.at[file]->entries, now->name))
+			file++;
+		if (file == FILES && fm_volume_is_named_by_now(now, &was, wwid))
+			return now;
+	}
+	return NULL;
+}
+
+/*
  * Which volume the name meant: what another file says, else the configuration, unless the volume
  * that has the name now is known to have had another one, else what was mounted by that name.
  */
@@ -141,7 +166,14 @@ static bool find_identity(struct fm_supervisor *sup, const struct fm_supervisor_
 		*wwid = "";
 		return true;
 	}
-	return fm_supervisor_find_left(sup, name, was, wwid) && is_subsystem(entry, was);
+	if (fm_supervisor_find_left(sup, name, was, wwid) && is_subsystem(entry, was))
+		return true;
+	now = now ? NULL : find_mounted(sup, config, name);
+	if (!now || !is_subsystem(entry, now))
+		return false;
+	*was = *now;
+	*wwid = "";
+	return true;
 }
 
 /* NULL: it says so already, nobody knows, or there is no memory. */

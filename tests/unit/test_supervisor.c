@@ -4999,6 +4999,20 @@ static void test_called_anew_aged(void)
 	is_sealed_down(anew);
 	end();
 
+	/* Without that the namespace tells, where nothing is known by the name of now. */
+	for (unsigned is_known = 0; is_known < 2; is_known++) {
+		begin_sealed_down(UUID_OF_ONE);
+		for (unsigned i = 0; i < 3; i++)
+			age_state(named_files[i]);
+		if (is_known)
+			keep_state(FM_SUPERVISOR_WISHES, "{\"one\":\"down\",\"one-anew\":\"up\"}");
+		sim.volume[0].name = anew;
+		start_supervisor();
+		CU_ASSERT_EQUAL(fm_supervisor_wants(sim.sup, anew, FM_WANT_DOWN), !is_known);
+		CU_ASSERT_EQUAL(fm_supervisor_is_sealed(sim.sup, anew), !is_known);
+		end();
+	}
+
 	/* What is mounted is known at once. */
 	begin_seal();
 	CU_ASSERT_EQUAL(seal(true, false), 0);
