@@ -39,7 +39,8 @@ struct fm_walk {
 	bool stays;
 	/* What it may not enter it opens up: the tree goes. See fm_walk_start_removal(). */
 	bool opens;
-	/* One that it had left open for now was not found again: the rest of that was not met. */
+	/* A directory that it had closed for now was not found again: what was left in it was not
+	 * met. */
 	bool is_cut;
 };
 
