@@ -17,15 +17,11 @@
 #include "mover/store/walk.h"
 #include "mover/tree/manifest.h"
 #include "mover/tree/stash.h"
+#include "mover/tree/tsys.h"
 
 static uint64_t counted_bytes(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
-}
-
-static bool is_refused(int ret)
-{
-	return ret == -EACCES || ret == -EPERM;
 }
 
 /* What follows is in a directory of the tree that goes. It is opened to its owner if it is not. */
@@ -34,7 +30,7 @@ static int unlink_below(struct fm_walk *walk, const struct fm_walk_at *at, int f
 {
 	int ret = fm_sys_unlinkat(at->dir, at->name, flags);
 
-	if (is_refused(ret) && fm_walk_open_up(walk) == 0)
+	if (fm_tsys_is_refused(ret) && fm_walk_open_up(walk) == 0)
 		ret = fm_sys_unlinkat(at->dir, at->name, flags);
 	return ret;
 }
@@ -43,7 +39,7 @@ static int stat_below(struct fm_walk *walk, const struct fm_walk_at *at, struct 
 {
 	int ret = fm_sys_fstatat(at->dir, at->name, out);
 
-	if (is_refused(ret) && fm_walk_open_up(walk) == 0)
+	if (fm_tsys_is_refused(ret) && fm_walk_open_up(walk) == 0)
 		ret = fm_sys_fstatat(at->dir, at->name, out);
 	return ret;
 }
@@ -137,7 +133,7 @@ static int hide(struct going *g, int fd)
 	if (ret == 0)
 		return 0;
 	g->stash[0] = '\0';
-	return is_refused(ret) && faccessat(g->parent->fd, ".", W_OK | X_OK, AT_EACCESS) < 0
+	return fm_tsys_is_refused(ret) && faccessat(g->parent->fd, ".", W_OK | X_OK, AT_EACCESS) < 0
 		       ? -errno
 		       : 0;
 }

@@ -168,11 +168,6 @@ static int walk_pop(struct fm_walk *walk)
 
 /* ---- what goes, and is closed to its owner ---- */
 
-static bool is_refused(int ret)
-{
-	return ret == -EACCES || ret == -EPERM;
-}
-
 /* The mode that the directory had, or why it has it still. */
 static int open_up(int fd)
 {
@@ -202,7 +197,7 @@ static int open_to_go(int dir, const char *name, int *mode)
 	int fd = fm_sys_open_dir(dir, name, true), at;
 
 	*mode = -1;
-	if (!is_refused(fd))
+	if (!fm_tsys_is_refused(fd))
 		return fd;
 	at = fm_tsys_open(dir, name, O_PATH | O_DIRECTORY, 0);
 	if (at < 0)
@@ -341,7 +336,7 @@ static int open_met(struct fm_walk *walk, const struct fm_walk_at *at, int *mode
 	if (!walk->opens)
 		return fm_sys_open_dir(at->dir, at->name, walk->stays);
 	fd = open_to_go(at->dir, at->name, mode);
-	if (!is_refused(fd) || fm_walk_open_up(walk) < 0)
+	if (!fm_tsys_is_refused(fd) || fm_walk_open_up(walk) < 0)
 		return fd;
 	return open_to_go(at->dir, at->name, mode);	/* the one it is in could not be passed */
 }

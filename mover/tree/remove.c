@@ -31,11 +31,6 @@ struct removal {
 	const struct fm_tree_freed *freed;
 };
 
-static bool is_refused(int ret)
-{
-	return ret == -EACCES || ret == -EPERM;
-}
-
 /*
  * Opens a directory for removal, and makes it readable and writable for its owner if it is not. A
  * mount point is refused: what is mounted there is not part of the tree.
@@ -44,7 +39,7 @@ static int open_dir(int dir, const char *name)
 {
 	int fd = fm_tsys_open_unmounted(dir, name, DIR_FLAGS);
 
-	if (is_refused(fd) && fm_tsys_chmod_at(dir, name, 0700) == 0)
+	if (fm_tsys_is_refused(fd) && fm_tsys_chmod_at(dir, name, 0700) == 0)
 		fd = fm_tsys_open_unmounted(dir, name, DIR_FLAGS);
 	return fd;
 }
@@ -53,7 +48,7 @@ static int unlink_at(int dir, const char *name, int flags)
 {
 	int ret = fm_tsys_unlink(dir, name, flags);
 
-	if (is_refused(ret) && fm_tsys_chmod(dir, 0700) == 0)
+	if (fm_tsys_is_refused(ret) && fm_tsys_chmod(dir, 0700) == 0)
 		ret = fm_tsys_unlink(dir, name, flags);
 	return ret == -ENOENT ? 0 : ret;
 }
@@ -84,7 +79,7 @@ static int move_up(struct removal *r, int dir, const char *name)
 		ret = fm_tsys_rename(dir, name, r->top, numbered, 0);
 		/* Another parent: the kernel asks for the right to write to both, and to the
 		 * directory itself. */
-		if (is_refused(ret) && fm_tsys_chmod(r->top, 0700) == 0 &&
+		if (fm_tsys_is_refused(ret) && fm_tsys_chmod(r->top, 0700) == 0 &&
 		    fm_tsys_chmod(dir, 0700) == 0 && fm_tsys_chmod_at(dir, name, 0700) == 0)
 			ret = fm_tsys_rename(dir, name, r->top, numbered, 0);
 	} while (ret == -ENOTEMPTY || ret == -EEXIST ||

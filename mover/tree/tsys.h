@@ -19,6 +19,12 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+/* By the modes of what is there: its owner may still change them. */
+static inline bool fm_tsys_is_refused(int ret)
+{
+	return ret == -EACCES || ret == -EPERM;
+}
+
 /* Zeroed memory, from the budget (base/budget.h), or NULL. */
 void *fm_tsys_alloc(size_t len);
 void fm_tsys_free(void *at);
