@@ -213,10 +213,20 @@ static int open_to_go(int dir, const char *name, int *mode)
 
 /* ---- from outside ---- */
 
+/* A walk that could not be started holds nothing. */
+static int push_first(struct fm_walk *walk, int fd, int mode)
+{
+	int ret = walk_push(walk, fd, NULL, mode);
+
+	if (ret < 0)
+		fm_walk_end(walk);
+	return ret;
+}
+
 int fm_walk_start(struct fm_walk *walk, int dir)
 {
 	*walk = (struct fm_walk){ .left.mode = -1 };
-	return walk_push(walk, dir, NULL, -1);
+	return push_first(walk, dir, -1);
 }
 
 int fm_walk_start_removal(struct fm_walk *walk, int parent, const char *name)
@@ -225,7 +235,7 @@ int fm_walk_start_removal(struct fm_walk *walk, int parent, const char *name)
 
 	*walk = (struct fm_walk){ .stays = true, .opens = true, .left.mode = -1 };
 	fd = open_to_go(parent, name, &mode);
-	return fd < 0 ? fd : walk_push(walk, fd, NULL, mode);
+	return fd < 0 ? fd : push_first(walk, fd, mode);
 }
 
 void fm_walk_skip(struct fm_walk *walk)

@@ -52,7 +52,7 @@ struct fm_walk_at {
 };
 
 /* Start in a directory; its descriptor is taken over, also on error. The directory itself is not
- * met. */
+ * met. One that could not be started need not be ended. */
 int fm_walk_start(struct fm_walk *walk, int dir);
 
 /*
