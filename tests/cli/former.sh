@@ -170,7 +170,7 @@ mkdir crash && random 5000000 "$src/large"
 for how in --replace --update; do
 	ok fmove get -r --replace n2:s/src crash/t
 	random 5000000 "$src/large"
-	env --default-signal=INT fmove get -r $how --quiet --limit 500kB/s n2:s/src crash/t 2>/dev/null &
+	env --default-signal=INT fmove get -r $how --quiet --limit 50kB/s n2:s/src crash/t 2>/dev/null &
 	get=$!
 	await is_begun || bad "$how does not begin: $(ls -lA crash)"
 	kill -KILL $get

@@ -156,9 +156,9 @@ fi
 
 # ---- meanwhile ----
 
-# begun FILE: a slow get of ranges into FILE, in the middle.
+# begun FILE [RATE]: a slow get of ranges into FILE, in the middle. At this rate it takes a minute.
 begun() {
-	env --default-signal=INT fmove get --limit=400kB/s --range 1000001:1000000,1:5000000 n2:s/f "$1" >out.slow 2>err.slow &
+	env --default-signal=INT fmove get --limit="${2:-100kB/s}" --range 1000001:1000000,1:5000000 n2:s/f "$1" >out.slow 2>err.slow &
 	pid=$!
 	journaled .
 }
@@ -181,7 +181,7 @@ ok fmove get --json --range 1000000:1000000,1:5000000 n2:s/f got
 [ "$(json resumed_bytes out)" = 0 ] || bad "went on with other ranges: $(cat out)"
 is got
 
-begun got
+begun got 200kB/s		# goes on to its end
 echo more >>"$(store 2)/f"
 wait $pid
 [ $? -eq 1 ] && grep -q 'the source changed while it was read' err.slow || bad "a change is not seen: $(cat err.slow)"
@@ -195,7 +195,7 @@ has_some() {
 }
 seq 0 2000 6000000 | awk '{ print $1, 1000 }' >list
 cp "$(store 2)/f" "$(store 2)/g"
-fmove get --limit=200kB/s --ranges-from list n2:s/f got 2>err.slow &
+fmove get --limit=100kB/s --ranges-from list n2:s/f got 2>err.slow &
 pid=$!
 await has_some || bad "many ranges do not come: $(ls -la)"
 kill -STOP $pid

@@ -9,7 +9,7 @@ up 2
 # unfinished: of another directory of the same name.
 unfinished() {
 	rm -rf src && mkdir src && random 3000000 src/f && random 100 src/g
-	fmove put -r --replace --quiet --limit 500kB/s src n2:s/t 2>/dev/null &
+	fmove put -r --replace --quiet --limit 50kB/s src n2:s/t 2>/dev/null &
 	local put=$!
 	is_begun() {
 		[ -s "$(echo "$(store 2)"/.fmove.*.tree/journal)" ]

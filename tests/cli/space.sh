@@ -131,7 +131,7 @@ await looked_through || bad "the store is never looked through: $(fmove df n2:s 
 ok fmove purge n2:s
 [ "$(asides_there)" -eq 0 ] || bad "what an earlier daemon left is not found: $(asides_there)"
 random 6000000 unfinished
-fmove put --quiet --limit 300kB/s unfinished n2:s/unfinished 2>/dev/null &
+fmove put --quiet --limit 100kB/s unfinished n2:s/unfinished 2>/dev/null &
 put=$!
 journaled "$s"
 kill -KILL $put

@@ -38,9 +38,9 @@ kept() {
 
 mkdir mine && random 6000000 mine/f && chmod 755 mine && chmod 644 mine/f
 setpriv --reuid nobody --regid "$(id -gn nobody)" --clear-groups env --default-signal=INT \
-	fmove put -r --keep-partial --limit 200kB/s mine n2:s/tree >/dev/null 2>err.left &
+	fmove put -r --keep-partial --limit 100kB/s mine n2:s/tree >/dev/null 2>err.left &
 put=$!
-moved tree 2000000
+moved tree 700000
 kill -INT $put
 wait $put
 tree=$(basename "$(find "$s" -maxdepth 1 -name '.fmove.*.tree')")

@@ -276,8 +276,8 @@ scene put
 extras
 random 12000000 "$source/large"
 looks >looks.before
-fmove put -r --update --limit 400kB/s "$source" n2:s/target >out 2>err &
-moved target 1500000
+fmove put -r --update --limit 150kB/s "$source" n2:s/target >out 2>err &
+moved target 600000
 kill -KILL "$(cat "$dir/c/n2/pid")"
 wait $!
 looks | diff looks.before - >looks.diff || bad "a killed daemon left another target: $(head -n 4 looks.diff)"
@@ -291,8 +291,8 @@ scene get
 extras
 random 12000000 "$source/large"
 looks >looks.before
-fmove get -r --update --limit 400kB/s n2:s/source target >out 2>err &
-moved source 1500000
+fmove get -r --update --limit 150kB/s n2:s/source target >out 2>err &
+moved source 600000
 kill -KILL $!
 wait $! 2>/dev/null
 ended source

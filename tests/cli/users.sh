@@ -61,8 +61,8 @@ for what in common common.bin; do
 	[ ! -d $what ] || recursive=-r
 	# shellcheck disable=SC2086
 	setpriv --reuid nobody --regid "$(id -gn nobody)" --clear-groups env --default-signal=INT \
-		fmove put $recursive --keep-partial --limit 1MB/s $what n2:s/$what >/dev/null 2>err.left &
-	moved $what 3000000
+		fmove put $recursive --keep-partial --limit 300kB/s $what n2:s/$what >/dev/null 2>err.left &
+	moved $what 900000
 	kill -INT $!
 	wait $!
 	[ $? -eq 130 ] || bad "put of $what, interrupted: $(cat err.left)"

@@ -92,7 +92,7 @@ kill_receiver() {
 		kill -KILL "$(cat $D/pid)"
 		[ ! -e $D/s/killed ] || fail "a partial file has the final name"
 	else
-		fmn put --quiet --limit 256kB/s $D/src n2:s/killed > /dev/null 2> $D/err || status=$?
+		fmn put --quiet --limit 64kB/s $D/src n2:s/killed > /dev/null 2> $D/err || status=$?
 		say "the receiver was killed: $(cat $D/err)"
 		[ $status = 4 ] || fail "exit status $status, not 4"
 		[ "$(wc -l < $D/err)" = 1 ] || fail "not one line"
