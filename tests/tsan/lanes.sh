@@ -28,6 +28,7 @@ for io in auto threads; do
 	done
 	fmove put --quiet --durability memory big n2:s/small &
 	wait
+	same big "$(store 2)/small"
 	for i in 1 2 3 4; do
 		same big "$(store 2)/big$i"
 		fmove get --quiet "n2:s/big$i" "back$i" &
@@ -38,10 +39,11 @@ for io in auto threads; do
 		same big "back$i"
 	done
 	head -c 100 big >short
-	fmove put --quiet short n2:s/short
+	ok fmove put --quiet short n2:s/short
 	for i in $(seq 40); do		# each is opened while somebody looks
-		fmove get --quiet --force n2:s/short got
+		ok fmove get --quiet --force n2:s/short got
 	done
+	same short got
 	mkdir -p "tree.$io/d"
 	for i in $(seq 200); do
 		random $((i * 100)) "tree.$io/d/f$i"
@@ -61,8 +63,8 @@ for io in auto threads; do
 	done
 	rm "back.$io/d/f1"
 	fmove get -r -n --update -v n2:s/tree1 "back.$io" >/dev/null || bad "what a get would change cannot be told: $?"
-	fmove put -r --quiet --limit 1MB/s "tree.$io" n2:s/tree3 &
-	moved tree3 1000000
+	fmove put -r --quiet --limit 200kB/s "tree.$io" n2:s/tree3 &
+	moved tree3 300000
 	kill -KILL $!
 	wait $! 2>/dev/null
 	idle		# the nodes have seen it go
