@@ -136,7 +136,10 @@ held() {
 
 # No control, no mark that turns text around: what peers said is shown, not obeyed.
 is_plain() {
-	! LC_ALL=C grep -lP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]' "$@"
+	local status=0
+
+	LC_ALL=C grep -lP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]' "$@" || status=$?
+	[ $status = 1 ]		# 2: it could not look
 }
 
 # Each time another version, of what the hostile peers may not read. What they take part in they can end: nothing is said of how.
@@ -234,6 +237,16 @@ what_it_holds() {
 	fm n1 jobs --all
 }
 
+# Each has got in: with a wrong key, wire version or mode of the socket it sends nothing, and all is well.
+all_sent() {
+	local out
+
+	[ $rounds -gt 0 ] || die "nobody else has done anything beside them"
+	for out in "$base"/out.h* "$base"/out.c*; do
+		[ ! -e "$out" ] || grep -qE '^[^:]*: [1-9][0-9]* (control|requests)' "$out" || die "${out##*.} has sent nothing: $(cat "$out")"
+	done
+}
+
 still_well() {
 	local now end
 
@@ -286,6 +299,7 @@ while hostile_run; do
 	[ -z "$(report)" ] || die "a report in a log"
 done
 no_hostile_failed
+all_sent
 end_jobs
 grep -hE '^(h[0-9]+|client|errors):' "$base"/out.*
 still_well

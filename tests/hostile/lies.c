@@ -423,7 +423,7 @@ void lie_tell(struct talk *t)
 		return;
 	tick = p->ticks++;
 	if (tick == 0)
-		p->until_ns = after(p, p->lie_ns);
+		p->until_ns = after(p, p->run_ns);
 	for (unsigned i = 0; i < STAGES_MAX; i++)
 		if (p->stages[i].is_used)
 			p->lie->tell(t, &p->stages[i], tick);

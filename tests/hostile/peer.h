@@ -122,7 +122,7 @@ struct peer {
 	const char *job;	 /* what it calls runs; NULL: as no other id comes before */
 	bool is_told;		 /* that it is connected */
 	unsigned ticks;		 /* how often it told it */
-	uint64_t lie_ns;	 /* so long, from when it first heard of a run */
+	uint64_t run_ns;	 /* from its first session on; with a lie from the first run */
 	uint64_t messages_max, until_ns;
 	bool is_over;
 	uint64_t resumes; /* said */
