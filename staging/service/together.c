@@ -1037,6 +1037,9 @@ static int check_rules(const struct fm_togethers *all, const struct fm_stage_abo
 
 	if (!ref && fm_togethers_lack_volume(all, a))
 		ret = refuse_unknown(a->store, all->o.node, err);
+	else if (!ref && fm_togethers_lack_rules(all, a))
+		ret = fm_err_set(err, -ENOENT, "%s has no store \"%s\" any more: who may read "
+				 "what was in it is not known", all->o.node, a->store);
 	if (ref && !(ops->lets_peer && ops->lets_peer(ref->store, peer)))
 		ret = fm_err_set(err, -EACCES,
 				 "%s may not read store \"%s\" of %s; \"peer:%s\" in the store's "

@@ -1462,15 +1462,19 @@ struct fm_store_ref *fm_togethers_rules(const struct fm_togethers *all,
 	return fm_engine_store_rules(all->o.engine, a->store, strlen(a->store));
 }
 
-bool fm_togethers_lack_volume(const struct fm_togethers *all, const struct fm_stage_about *a)
+bool fm_togethers_lack_rules(const struct fm_togethers *all, const struct fm_stage_about *a)
 {
-	size_t len = strlen(a->store);
 	struct fm_store_ref *ref = fm_togethers_rules(all, a);
 
 	if (ref)
 		fm_engine_store_put(ref);
-	return !ref && !a->shared[0] && strcmp(a->node[a->source], all->o.node) == 0 &&
-	       fm_engine_volume_of(all->o.engine, a->store, len);
+	return !ref && !a->shared[0] && strcmp(a->node[a->source], all->o.node) == 0;
+}
+
+bool fm_togethers_lack_volume(const struct fm_togethers *all, const struct fm_stage_about *a)
+{
+	return fm_togethers_lack_rules(all, a) &&
+	       fm_engine_volume_of(all->o.engine, a->store, strlen(a->store));
 }
 
 static void look_look_up(struct fm_work *work)
@@ -1511,11 +1515,11 @@ void fm_together_look_here(struct fm_together *t, const char *asker)
 
 	(void)snprintf(t->asker, sizeof(t->asker), "%s", asker ? asker : "");
 	t->store = fm_togethers_store(t->all, &t->about);
-	t->lacks_volume = !rules && fm_togethers_lack_volume(t->all, &t->about);
+	t->lacks_volume = fm_togethers_lack_volume(t->all, &t->about);
 	if (rules) {
 		t->peer[t->self].may_read = who_may_read(t, rules->store);
 		fm_engine_store_put(rules);
-	} else if (t->lacks_volume) {
+	} else if (fm_togethers_lack_rules(t->all, &t->about)) {
 		t->peer[t->self].may_read = UINT64_C(1) << t->self;
 	}
 	if (!t->store && !t->about.shared[0] && t->self == t->about.source)

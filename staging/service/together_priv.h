@@ -210,7 +210,10 @@ struct fm_store_ref *fm_togethers_store(const struct fm_togethers *all,
 /* The same, also of one that is silent: it has its rules. */
 struct fm_store_ref *fm_togethers_rules(const struct fm_togethers *all,
 					const struct fm_stage_about *a);
-/* It is this node's, and on a volume that is not mounted: whom it lets read is not known. */
+/* It is this node's, and whom it lets read is not known: it is in no configuration any more, or
+ * on a volume that is not mounted. */
+bool fm_togethers_lack_rules(const struct fm_togethers *all, const struct fm_stage_about *a);
+/* The latter. */
 bool fm_togethers_lack_volume(const struct fm_togethers *all, const struct fm_stage_about *a);
 void fm_together_look_here(struct fm_together *t, const char *asker);
 void fm_together_start_ops(struct fm_together *t);

@@ -201,4 +201,11 @@ take_over 3
 ok settled as_user daemon fmove stage --nodes n1,n3 n3:s/peers
 settled as_user bin fmove stage --nodes n1,n3 n3:s/peers
 [ $? -eq 3 ] && grep -q 'n3: failed: it is there, but not to be read by you: uid [0-9]* may not read store "s" of n3' err || bad "n3 says nothing of bin: $(cat err)"
+
+# A store that n3 serves no more has no rules: n3 has a copy of what was in it, and gives it to nobody, whom it let read before, too.
+sed -i 's|^name = "s";|name = "other";|' "$dir/c/n3/fmove.conf"
+take_over 3
+settled fmove stage --check none --nodes n1,n3 n3:s/peers && bad "n3 takes part for a store that it has no more: $(cat err)"
+grep -q 'n3: failed: n3 has no store "s" any more: who may read what was in it is not known' err || bad "of a store that is no more: $(cat err)"
+ok at 3 stage --check none n3:s/peers
 exit
