@@ -17,6 +17,13 @@
 /* So many free ones, those that were given back last, are looked at for one that its user had. */
 #define LOOK_BACK 64u
 
+/* Whose bytes a slab has. Of one that is taken: who took it alone looks at that. */
+struct left {
+	uint64_t had_by;		/* who gave it back last; 0: nobody has */
+	/* some may be of who had it before him: he took it and did not clear it */
+	bool is_mixed;
+};
+
 struct fm_slabs {
 	pthread_mutex_t lock;
 	char *memory;
@@ -28,7 +35,7 @@ struct fm_slabs {
 	unsigned users[2];		/* who have or want one */
 	struct fm_list wanting[2];	/* fm_slab_user.want_at */
 	uint64_t users_ever;		/* fm_slab_user.id */
-	uint64_t *had_by;		/* by slab: who gave it back last; 0: nobody has */
+	struct left *left;		/* by slab */
 	/* the last one given back is taken first: it is warm in the caches */
 	int free_list[];
 };
@@ -45,8 +52,8 @@ int fm_slabs_new(void *memory, size_t len, uint32_t slab_bytes, struct fm_slabs 
 				  slab_bytes);
 	s = FM_FAULT("slab.new") ? NULL : calloc(1, sizeof(*s) + count * sizeof(s->free_list[0]));
 	if (s)
-		s->had_by = calloc(count, sizeof(s->had_by[0]));
-	if (!s || !s->had_by) {
+		s->left = calloc(count, sizeof(s->left[0]));
+	if (!s || !s->left) {
 		free(s);
 		return fm_err_sys(err, -ENOMEM, "allocate the list of slabs");
 	}
@@ -71,7 +78,7 @@ void fm_slabs_free(struct fm_slabs *s)
 	assert(s->free_count == s->count);
 	assert(s->users[FM_SLAB_TX] == 0 && s->users[FM_SLAB_RX] == 0);
 	pthread_mutex_destroy(&s->lock);
-	free(s->had_by);
+	free(s->left);
 	free(s);
 }
 
@@ -134,15 +141,16 @@ static bool is_short(const struct fm_slabs *s, enum fm_slab_use use, const struc
 	return false;
 }
 
-/* Of the free ones: one that u had last, which needs not be cleared; else the last given back. */
+/* Of the free ones: one that u had last, which mostly needs not be cleared; else the last given
+ * back. */
 static int pop_free(struct fm_slabs *s, const struct fm_slab_user *u)
 {
 	unsigned top = --s->free_count, at = top;
 	int slab;
 
-	while (at > 0 && top - at < LOOK_BACK && s->had_by[s->free_list[at]] != u->id)
+	while (at > 0 && top - at < LOOK_BACK && s->left[s->free_list[at]].had_by != u->id)
 		at--;
-	if (s->had_by[s->free_list[at]] != u->id)
+	if (s->left[s->free_list[at]].had_by != u->id)
 		at = top;
 	slab = s->free_list[at];
 	memmove(&s->free_list[at], &s->free_list[at + 1], (top - at) * sizeof(s->free_list[0]));
@@ -222,12 +230,15 @@ unsigned fm_slabs_left(struct fm_slabs *s, enum fm_slab_use use)
 void fm_slabs_put(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u, int slab,
 		  bool is_giving)
 {
+	struct left *left = &s->left[slab];
+
 	assert(slab >= 0 && (unsigned)slab < s->count);
 	pthread_mutex_lock(&s->lock);
 	assert(s->free_count < s->count && s->used[use] > 0 && u->held > 0 &&
 	       u->giving >= is_giving);
 	s->free_list[s->free_count++] = slab;
-	s->had_by[slab] = u->id;
+	left->is_mixed |= left->had_by && left->had_by != u->id;
+	left->had_by = u->id;
 	s->used[use]--;
 	u->giving -= is_giving;
 	set_held(s, use, u, u->held - 1);
@@ -236,9 +247,12 @@ void fm_slabs_put(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user 
 
 void fm_slabs_clear(struct fm_slabs *s, const struct fm_slab_user *u, int slab)
 {
+	struct left *left = &s->left[slab];
+
 	assert(slab >= 0 && (unsigned)slab < s->count && u->id);
-	if (s->had_by[slab] && s->had_by[slab] != u->id)
+	if (left->is_mixed || (left->had_by && left->had_by != u->id))
 		memset(fm_slabs_at(s, slab), 0, s->bytes);
+	*left = (struct left){ .had_by = u->id };
 }
 
 void *fm_slabs_at(const struct fm_slabs *s, int slab)

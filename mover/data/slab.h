@@ -51,8 +51,8 @@ void fm_slab_user_init(struct fm_slab_user *u);
  * use, or what is free is for somebody with less than his share. */
 int fm_slabs_take(struct fm_slabs *slabs, enum fm_slab_use use, struct fm_slab_user *u);
 
-/* Zeroes a slab that u took, if somebody else had it last, or the same session for the other
- * use. */
+/* Zeroes a slab that u took, if bytes of somebody else, or of the same session for the other use,
+ * may be in it: also those that were there when u had it last, and did not clear it. */
 void fm_slabs_clear(struct fm_slabs *slabs, const struct fm_slab_user *u, int slab);
 
 /* is_giving: as fm_slabs_ask_back() left it for that slab. */

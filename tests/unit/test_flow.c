@@ -622,6 +622,30 @@ static void test_lent_slab_is_cleared(void)
 	sink_end(of_sink);
 }
 
+/* Goal: nor does a peer see them that had the slab over TCP before, and wrote nothing there. */
+static void test_lent_slab_is_cleared_after_tcp(void)
+{
+	static const char zeros[SLAB];
+	struct fm_xfer *of_sink;
+	struct file to = { 0 };
+
+	begin();
+	of_sink = sink(&to, 3, NULL);
+	leave_in_slab();
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
+	CU_ASSERT_NOT_EQUAL(memcmp(w.flow->rx_lease.region.memory, zeros, SLAB), 0);
+	pass(3 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_REVOKE);
+	say(&(struct fm_data_msg){ .type = FM_DATA_RETURN, .generation = sent.generation });
+	w.flow->kind = FM_KIND_RDMA;
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
+	CU_ASSERT_EQUAL(memcmp(w.flow->rx_lease.region.memory, zeros, SLAB), 0);
+	w.flow->kind = FM_KIND_TCP;
+	sink_end(of_sink);
+}
+
 /* ---- what is read back ---- */
 
 static struct file read_again;
@@ -1247,6 +1271,7 @@ static const struct fm_test tests[] = {
 	{"a chunk without its bytes may not come over TCP", test_chunk_brings_its_bytes},
 	{"what another session left in a slab is gone when it is lent over RDMA",
 	 test_lent_slab_is_cleared},
+	{"the same if it was lent over TCP in between", test_lent_slab_is_cleared_after_tcp},
 	{"what the disk gives back wrong comes again", test_read_back_comes_again},
 	{"what it gives back wrong fails the transfer if another copy counted",
 	 test_read_back_after_it_counted},

@@ -266,6 +266,38 @@ static void test_clear(void)
 	fm_slabs_free(s);
 }
 
+/*
+ * Goal: a session does not make another one's bytes its own by having the slab in between without
+ * clearing it, as over TCP.
+ */
+static void test_clear_what_was_only_held(void)
+{
+	struct fm_slab_user other;
+	struct fm_slabs *s;
+	int slab;
+
+	memset(memory, 0, sizeof(memory));
+	s = slabs_of(2);
+	fm_slab_user_init(&other);
+	slab = fm_slabs_take(s, FM_SLAB_RX, &other);
+	fill(s, slab);
+	fm_slabs_put(s, FM_SLAB_RX, &other, slab, false);
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL_FATAL(take(s, FM_SLAB_RX), slab);
+		put(s, FM_SLAB_RX, slab);
+	}
+	CU_ASSERT_EQUAL_FATAL(take(s, FM_SLAB_RX), slab);
+	fm_slabs_clear(s, &some[FM_SLAB_RX], slab);
+	CU_ASSERT_TRUE(is_zero(fm_slabs_at(s, slab)));
+	fill(s, slab);
+	put(s, FM_SLAB_RX, slab);
+	CU_ASSERT_EQUAL_FATAL(take(s, FM_SLAB_RX), slab);
+	fm_slabs_clear(s, &some[FM_SLAB_RX], slab);
+	CU_ASSERT_FALSE(is_zero(fm_slabs_at(s, slab)));		/* its own now */
+	put(s, FM_SLAB_RX, slab);
+	fm_slabs_free(s);
+}
+
 /* Goal: a session gets the slabs again that it had, whoever gave one back after it. */
 static void test_own_again(void)
 {
@@ -300,6 +332,8 @@ static const struct fm_test tests[] = {
 	{"two leases never overlap, and the last slab given back is taken first", test_disjoint},
 	{"what others left in a slab is cleared, and not what its session received there",
 	 test_clear},
+	{"what others left is cleared though a session had the slab since",
+	 test_clear_what_was_only_held},
 	{"a session gets the slabs again that it had", test_own_again},
 	{"sessions come to have equal shares, whoever came first", test_shares},
 	{"no more is asked back than is above the share, and only while somebody wants for his",
