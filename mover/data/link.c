@@ -367,7 +367,7 @@ int fm_link_take_slab(struct fm_link *l, enum fm_slab_use use, uint64_t now_ns)
 	int slab;
 
 	pthread_mutex_lock(&l->lock);
-	slab = fm_slabs_take(l->slabs, use, &l->slab_use[use]);
+	slab = fm_slabs_take(l->slabs, use, &l->slab_use[use], now_ns);
 	if (slab < 0)
 		l->starved_ns[use] = now_ns;
 	if (slab < 0 && !is_needed(l, use))

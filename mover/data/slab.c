@@ -14,6 +14,11 @@
 
 /* Slabs that were asked for longer ago stand still, perhaps for ever. */
 #define COMING_NS (200 * FM_NS_PER_MS)
+/* Where there are more sessions than slabs, one that has had its slab for so long, or several times
+ * that, gives it to one that has waited for so long. */
+#define TURN_NS (100 * FM_NS_PER_MS)
+/* Who waits tries every few milliseconds. Who did not for so long has something else to do. */
+#define TRYING_NS (100 * FM_NS_PER_MS)
 /* So many free ones, those that were given back last, are looked at for one that its user had. */
 #define LOOK_BACK 64u
 
@@ -34,6 +39,8 @@ struct fm_slabs {
 	unsigned used_max[2];
 	unsigned users[2];		/* who have or want one */
 	struct fm_list wanting[2];	/* fm_slab_user.want_at */
+	unsigned giving[2];		/* on their way back from all of them ... */
+	uint64_t asked_ns[2];		/* ... since the last of these was asked for */
 	uint64_t users_ever;		/* fm_slab_user.id */
 	struct left *left;		/* by slab */
 	/* the last one given back is taken first: it is warm in the caches */
@@ -116,6 +123,12 @@ static void set_held(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_us
 
 	u->held = held;
 	s->users[use] += (unsigned)is_user(u) - (unsigned)was_user;
+	if (held > 0 || !u->wants)
+		return;
+	/* it wanted one more, and waits from now on */
+	fm_list_del(&u->want_at);
+	fm_list_append(&s->wanting[use], &u->want_at);
+	u->want_ns = u->tried_ns;
 }
 
 /* The share of one session, at least one slab. */
@@ -141,6 +154,65 @@ static bool is_short(const struct fm_slabs *s, enum fm_slab_use use, const struc
 	return false;
 }
 
+/* Whether it has none, and tries to have one. */
+static bool is_waiting(const struct fm_slab_user *u, uint64_t now_ns)
+{
+	return u->wants && u->held == 0 && now_ns < u->tried_ns + TRYING_NS;
+}
+
+/* Whether there are fewer slabs than sessions, u among them. */
+static bool are_too_few(const struct fm_slabs *s, enum fm_slab_use use,
+			const struct fm_slab_user *u)
+{
+	return s->users[use] + !is_user(u) > s->used_max[use];
+}
+
+/* Whether enough are left for who waits longer than u, and for u. */
+static bool is_turn(const struct fm_slabs *s, enum fm_slab_use use, const struct fm_slab_user *u,
+		    uint64_t now_ns)
+{
+	unsigned left = s->used_max[use] - s->used[use];
+
+	if (!are_too_few(s, use, u))
+		return left > 0;
+	fm_list_each(at, next, &s->wanting[use]) {
+		const struct fm_slab_user *other =
+			fm_container_of(at, struct fm_slab_user, want_at);
+
+		if (other == u || left == 0)
+			break;
+		left -= is_waiting(other, now_ns);
+	}
+	return left > 0;
+}
+
+/*
+ * Whether u has had its slab long enough, and more have waited for their turn than slabs are on
+ * their way back. The fewer wait, the longer is a turn, so that all of them have slabs for the same
+ * time, whoever is asked first.
+ */
+static bool is_turn_over(const struct fm_slabs *s, enum fm_slab_use use,
+			 const struct fm_slab_user *u, bool was_giving, uint64_t now_ns)
+{
+	unsigned coming = now_ns < s->asked_ns[use] + COMING_NS ? s->giving[use] : 0;
+	unsigned waiting = 0, due = 0;
+	uint64_t turn_ns;
+
+	if (!are_too_few(s, use, u))
+		return false;
+	fm_list_each(at, next, &s->wanting[use]) {
+		const struct fm_slab_user *other =
+			fm_container_of(at, struct fm_slab_user, want_at);
+
+		waiting += is_waiting(other, now_ns);
+		due += is_waiting(other, now_ns) && now_ns >= other->want_ns + TURN_NS;
+	}
+	if (due <= (was_giving ? 0 : coming))
+		return false;
+	turn_ns = waiting < s->used_max[use] ? TURN_NS * s->used_max[use] / waiting : TURN_NS;
+	return was_giving || now_ns >= u->held_ns + turn_ns;
+}
+
 /* Of the free ones: one that u had last, which mostly needs not be cleared; else the last given
  * back. */
 static int pop_free(struct fm_slabs *s, const struct fm_slab_user *u)
@@ -161,18 +233,24 @@ static int pop_free(struct fm_slabs *s, const struct fm_slab_user *u)
  * Takes a slab. A session that already has its share leaves free slabs to those that have less.
  * Otherwise it could take back a slab that it just gave up for another.
  */
-int fm_slabs_take(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u)
+int fm_slabs_take(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u,
+		  uint64_t now_ns)
 {
 	int slab = -EAGAIN;
 
 	pthread_mutex_lock(&s->lock);
-	if (s->used[use] < s->used_max[use] && (u->held < share(s, use) || !is_short(s, use, u))) {
+	u->tried_ns = now_ns;
+	if (is_turn(s, use, u, now_ns) && (u->held < share(s, use) || !is_short(s, use, u))) {
 		assert(s->free_count > 0);
 		if (!u->id)
 			u->id = ++s->users_ever;
 		slab = pop_free(s, u);
 		s->used[use]++;
+		if (u->held == 0)
+			u->held_ns = now_ns;
 		set_held(s, use, u, u->held + 1);
+	} else if (!u->wants) {
+		u->want_ns = now_ns;
 	}
 	set_wants(s, use, u, slab < 0);
 	pthread_mutex_unlock(&s->lock);
@@ -204,11 +282,13 @@ bool fm_slabs_ask_back(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_
 
 	pthread_mutex_lock(&s->lock);
 	coming = !was_giving && now_ns < u->asked_ns + COMING_NS ? u->giving : 0;
-	*is_giving = s->used[use] == s->used_max[use] && u->held > share(s, use) + coming &&
-		     is_short(s, use, u);
+	*is_giving = s->used[use] == s->used_max[use] &&
+		     ((u->held > share(s, use) + coming && is_short(s, use, u)) ||
+		      is_turn_over(s, use, u, was_giving, now_ns));
 	u->giving += (unsigned)*is_giving - (unsigned)was_giving;
+	s->giving[use] += (unsigned)*is_giving - (unsigned)was_giving;
 	if (*is_giving && !was_giving)
-		u->asked_ns = now_ns;
+		u->asked_ns = s->asked_ns[use] = now_ns;
 	pthread_mutex_unlock(&s->lock);
 	return *is_giving;
 }
@@ -241,6 +321,7 @@ void fm_slabs_put(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user 
 	left->had_by = u->id;
 	s->used[use]--;
 	u->giving -= is_giving;
+	s->giving[use] -= is_giving;
 	set_held(s, use, u, u->held - 1);
 	pthread_mutex_unlock(&s->lock);
 }

@@ -595,7 +595,7 @@ static void leave_in_slab(void)
 	int slab;
 
 	fm_slab_user_init(&other);
-	slab = fm_slabs_take(w.slabs, FM_SLAB_RX, &other);
+	slab = fm_slabs_take(w.slabs, FM_SLAB_RX, &other, 0);
 	CU_ASSERT_TRUE_FATAL(slab >= 0);
 	memset(fm_slabs_at(w.slabs, slab), 's', SLAB);
 	fm_slabs_put(w.slabs, FM_SLAB_RX, &other, slab, false);

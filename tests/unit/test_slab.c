@@ -18,7 +18,7 @@ static struct fm_slab_user some[2];		/* per use */
 
 static int take(struct fm_slabs *s, enum fm_slab_use use)
 {
-	int slab = fm_slabs_take(s, use, &some[use]);
+	int slab = fm_slabs_take(s, use, &some[use], 0);
 
 	if (slab < 0)
 		fm_slabs_unwant(s, use, &some[use]);
@@ -123,7 +123,7 @@ static void session_step(struct fm_slabs *s, struct session *x, uint64_t now_ns)
 			session_give(s, x, i);
 	for (unsigned i = 0; i < MAX; i++)
 		if (x->slab[i] < 0)
-			x->slab[i] = fm_slabs_take(s, FM_SLAB_TX, &x->user);
+			x->slab[i] = fm_slabs_take(s, FM_SLAB_TX, &x->user, now_ns);
 		else
 			(void)fm_slabs_ask_back(s, FM_SLAB_TX, &x->user, &x->is_giving[i], now_ns);
 }
@@ -170,6 +170,74 @@ static void test_shares(void)
 	end(s, x, 5);
 }
 
+/*
+ * Goal: where there are more sessions than slabs, each has one again and again, for about as long
+ * as the others, and none for only a moment.
+ */
+static void test_turns(unsigned count)
+{
+	struct fm_slabs *s = slabs_of(8);
+	struct session x[MAX];
+	unsigned had_ms[MAX] = { 0 }, times[MAX] = { 0 }, all_ms = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		session_init(&x[i]);
+	for (uint64_t ms = 0; ms < 5000; ms++) {
+		for (unsigned i = 0; i < count; i++) {
+			bool had = x[i].user.held > 0;
+
+			session_step(s, &x[i], ms * FM_NS_PER_MS);
+			had_ms[i] += x[i].user.held > 0;
+			times[i] += !had && x[i].user.held > 0;
+			all_ms += x[i].user.held;
+		}
+	}
+	CU_ASSERT_TRUE(all_ms > 9 * 4 * 500);	/* of 4 slabs */
+	for (unsigned i = 0; i < count; i++) {
+		CU_ASSERT_TRUE_FATAL(times[i] > 1);
+		CU_ASSERT_TRUE(had_ms[i] / times[i] >= 80);
+		CU_ASSERT_TRUE(had_ms[i] * count > all_ms / 4 * 3);
+	}
+	end(s, x, count);
+}
+
+static void test_one_too_many(void)
+{
+	test_turns(5);
+}
+
+static void test_far_too_many(void)
+{
+	test_turns(MAX);
+}
+
+/* Goal: a session that has something else to do than to take its turn holds up nobody, nor does one
+ * whose slab stands still. */
+static void test_turns_go_on(void)
+{
+	struct fm_slabs *s = slabs_of(4);
+	unsigned still = 0, away = 0;
+	bool had[5] = { false };
+	struct session x[5];
+
+	for (unsigned i = 0; i < 5; i++)
+		session_init(&x[i]);
+	steps(s, x, 5, 0, 1000);
+	for (unsigned i = 0; i < 5; i++)
+		*(x[i].user.held > 0 ? &still : &away) = i;
+	x[still].stands_still = true;
+	for (uint64_t ms = 1000; ms < 4000; ms++) {
+		for (unsigned i = 0; i < 5; i++) {
+			if (i != away)
+				session_step(s, &x[i], ms * FM_NS_PER_MS);
+			had[i] |= ms > 1500 && x[i].user.held > 0;
+		}
+	}
+	for (unsigned i = 0; i < 5; i++)
+		CU_ASSERT_EQUAL(had[i], i != away);
+	end(s, x, 5);
+}
+
 /* Goal: nothing is asked for where there is enough, nor more than is above the share. */
 static void test_asks_no_more(void)
 {
@@ -181,10 +249,10 @@ static void test_asks_no_more(void)
 	fm_slab_user_init(&a);
 	fm_slab_user_init(&b);
 	for (unsigned i = 0; i < 3; i++)
-		slab[i] = fm_slabs_take(s, FM_SLAB_TX, &a);
+		slab[i] = fm_slabs_take(s, FM_SLAB_TX, &a, 0);
 	CU_ASSERT_FALSE(fm_slabs_ask_back(s, FM_SLAB_TX, &a, &is_giving[0], 1));
-	slab[3] = fm_slabs_take(s, FM_SLAB_TX, &a);
-	CU_ASSERT_EQUAL(fm_slabs_take(s, FM_SLAB_TX, &b), -EAGAIN);
+	slab[3] = fm_slabs_take(s, FM_SLAB_TX, &a, 0);
+	CU_ASSERT_EQUAL(fm_slabs_take(s, FM_SLAB_TX, &b, 0), -EAGAIN);
 	CU_ASSERT_TRUE(fm_slabs_is_wanted(s, FM_SLAB_TX));
 	CU_ASSERT_FALSE(fm_slabs_is_wanted(s, FM_SLAB_RX));
 	for (unsigned i = 0; i < 4; i++)
@@ -250,12 +318,12 @@ static void test_clear(void)
 	slab = take(s, FM_SLAB_TX);
 	fill(s, slab);
 	put(s, FM_SLAB_TX, slab);
-	CU_ASSERT_EQUAL_FATAL(fm_slabs_take(s, FM_SLAB_RX, &other), slab);
+	CU_ASSERT_EQUAL_FATAL(fm_slabs_take(s, FM_SLAB_RX, &other, 0), slab);
 	fm_slabs_clear(s, &other, slab);
 	CU_ASSERT_TRUE(is_zero(fm_slabs_at(s, slab)));
 	fill(s, slab);
 	fm_slabs_put(s, FM_SLAB_RX, &other, slab, false);
-	CU_ASSERT_EQUAL_FATAL(fm_slabs_take(s, FM_SLAB_RX, &other), slab);
+	CU_ASSERT_EQUAL_FATAL(fm_slabs_take(s, FM_SLAB_RX, &other, 0), slab);
 	fm_slabs_clear(s, &other, slab);
 	CU_ASSERT_FALSE(is_zero(fm_slabs_at(s, slab)));
 	fm_slabs_put(s, FM_SLAB_RX, &other, slab, false);
@@ -279,7 +347,7 @@ static void test_clear_what_was_only_held(void)
 	memset(memory, 0, sizeof(memory));
 	s = slabs_of(2);
 	fm_slab_user_init(&other);
-	slab = fm_slabs_take(s, FM_SLAB_RX, &other);
+	slab = fm_slabs_take(s, FM_SLAB_RX, &other, 0);
 	fill(s, slab);
 	fm_slabs_put(s, FM_SLAB_RX, &other, slab, false);
 	for (int i = 0; i < 2; i++) {
@@ -308,7 +376,7 @@ static void test_own_again(void)
 	fm_slab_user_init(&other);
 	for (int i = 0; i < 3; i++) {
 		own[i] = take(s, FM_SLAB_RX);
-		others[i] = fm_slabs_take(s, FM_SLAB_RX, &other);
+		others[i] = fm_slabs_take(s, FM_SLAB_RX, &other, 0);
 	}
 	for (int i = 0; i < 3; i++) {
 		put(s, FM_SLAB_RX, own[i]);
@@ -317,7 +385,7 @@ static void test_own_again(void)
 	for (int i = 3; i-- > 0;)
 		CU_ASSERT_EQUAL(take(s, FM_SLAB_RX), own[i]);
 	for (int i = 3; i-- > 0;)
-		CU_ASSERT_EQUAL(fm_slabs_take(s, FM_SLAB_RX, &other), others[i]);
+		CU_ASSERT_EQUAL(fm_slabs_take(s, FM_SLAB_RX, &other, 0), others[i]);
 	for (int i = 0; i < 3; i++) {
 		put(s, FM_SLAB_RX, own[i]);
 		fm_slabs_put(s, FM_SLAB_RX, &other, others[i], false);
@@ -336,6 +404,9 @@ static const struct fm_test tests[] = {
 	 test_clear_what_was_only_held},
 	{"a session gets the slabs again that it had", test_own_again},
 	{"sessions come to have equal shares, whoever came first", test_shares},
+	{"with one session more than slabs each has its turn", test_one_too_many},
+	{"with many sessions more than slabs each has its turn", test_far_too_many},
+	{"who is away, or stands still, holds up no other's turn", test_turns_go_on},
 	{"no more is asked back than is above the share, and only while somebody wants for his",
 	 test_asks_no_more},
 	{"what stands still is not waited for: the rest is asked back", test_standing_still},
