@@ -51,6 +51,7 @@ static const struct fm_conn_info info = {
 	.kind = FM_KIND_TCP, .local_addr = "10.0.0.1", .remote_addr = "10.0.0.2"};
 static bool is_closing;
 static struct fm_data_msg sent;		/* the last message to the peer ... */
+static const struct fm_conn *sent_over;
 static const void *sent_payload;	/* ... and where its payload lay ... */
 static const struct fm_region *sent_region;	/* ... inside what */
 
@@ -84,7 +85,7 @@ static bool may_be_anywhere;		/* a payload may lie outside of what was lent */
 
 static void conn_send(struct fm_conn *c, struct fm_send *send)
 {
-	(void)c;
+	sent_over = c;
 	CU_ASSERT_EQUAL(fm_data_decode(send->msg, &sent), 0);
 	CU_ASSERT_TRUE(send->region || !send->payload || may_be_anywhere);
 	sent_payload = send->payload;
@@ -644,6 +645,185 @@ static void test_lent_slab_is_cleared_after_tcp(void)
 	CU_ASSERT_EQUAL(memcmp(w.flow->rx_lease.region.memory, zeros, SLAB), 0);
 	w.flow->kind = FM_KIND_TCP;
 	sink_end(of_sink);
+}
+
+/* ---- two connections of a session, which has one slab of each use ---- */
+
+/* A connection of the test, as attached. */
+struct attached {
+	const struct fm_conn_events *events;
+	void *ctx;
+};
+
+static struct pair {
+	struct fm_conn conn;		/* the second; the first is conn, of w.flow */
+	struct fm_flow *flow;
+	struct attached first, second;
+	struct fm_slab_user other[2];	/* per use: another session, ... */
+	int slab[2];			/* ... which has the rest */
+} pair;
+
+/* From now on the peer speaks over that one. */
+static void over(const struct attached *a)
+{
+	events = a->events;
+	events_ctx = a->ctx;
+}
+
+static void begin_pair(void)
+{
+	begin();
+	memset(&pair, 0, sizeof(pair));
+	for (unsigned use = 0; use < 2; use++) {
+		fm_slab_user_init(&pair.other[use]);
+		pair.slab[use] = fm_slabs_take(w.slabs, use, &pair.other[use], 0);
+		CU_ASSERT_TRUE_FATAL(pair.slab[use] >= 0);
+	}
+	pair.first = (struct attached){ events, events_ctx };
+	pair.conn.ops = &conn_ops;
+	CU_ASSERT_EQUAL_FATAL(fm_flow_new(&(struct fm_flow_opts){.conn = &pair.conn,
+								 .lane = &w.lane,
+								 .link = w.link,
+								 .control = w.loop,
+								 .down = on_down,
+								 .gone = on_gone},
+					  &pair.flow, NULL),
+			      0);
+	spin();
+	pair.second = (struct attached){ events, events_ctx };
+}
+
+/* Leaves the first, with nothing under way. */
+static void end_pair(void)
+{
+	pair.flow->kind = FM_KIND_TCP;
+	fm_flow_close(pair.flow);
+	spin();
+	pair.second.events->closed(pair.second.ctx);
+	spin();
+	CU_ASSERT_EQUAL(w.gone, 1);
+	w.down = w.gone = 0;
+	is_closing = false;
+	for (unsigned use = 0; use < 2; use++)
+		fm_slabs_put(w.slabs, use, &pair.other[use], pair.slab[use], false);
+	over(&pair.first);
+}
+
+static void tick(void)
+{
+	moved_ns += 10 * FM_NS_PER_MS;
+	spin();
+}
+
+/* The peer uses its slots over that connection all the time; how long until it is asked for
+ * them. */
+static unsigned ms_until_revoked(const struct attached *a, const struct fm_conn *c)
+{
+	struct fm_data_msg chunk = {.type = FM_DATA_CHUNK, .xfer = 99, .length = 8,
+				    .generation = sent.generation};
+	unsigned ms = 0;
+
+	over(a);
+	CU_ASSERT_TRUE_FATAL(sent.type == FM_DATA_GRANT && sent_over == c);
+	while (ms < 5000 && sent.type != FM_DATA_REVOKE) {
+		say(&chunk);
+		tick();
+		ms += 10;
+	}
+	CU_ASSERT_PTR_EQUAL(sent_over, c);
+	say(&(struct fm_data_msg){.type = FM_DATA_WANT});	/* it has more for them */
+	say(&(struct fm_data_msg){.type = FM_DATA_RETURN, .generation = chunk.generation});
+	tick();
+	tick();
+	return ms;
+}
+
+/*
+ * Goal: connections of a session with fewer slabs than these take turns to receive: what comes over
+ * one may be what no other may carry.
+ */
+static void test_turns_to_receive(void)
+{
+	struct fm_xfer *of_sink;
+	struct file to = { 0 };
+
+	begin_pair();
+	of_sink = sink(&to, 3, NULL);
+	over(&pair.first);
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	over(&pair.second);
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned first_ms = ms_until_revoked(&pair.first, &conn),
+			 second_ms = ms_until_revoked(&pair.second, &pair.conn);
+
+		CU_ASSERT_TRUE(first_ms >= 400 && first_ms <= 1000);
+		CU_ASSERT_TRUE(second_ms >= 400 && second_ms <= 1000);
+	}
+	end_pair();
+	sink_end(of_sink);
+}
+
+/* The peer wrote all that it was sent. */
+static void ack_all(struct fm_flow *flow, const struct attached *a)
+{
+	over(a);
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)
+		if (flow->tx[i].x && flow->tx[i].word == FM_TX_AWAITED)
+			say(&(struct fm_data_msg){.type = FM_DATA_ACK,
+						  .status = FM_ACK_WRITTEN,
+						  .slot = (uint16_t)i,
+						  .generation = flow->grant.generation,
+						  .xfer = flow->tx[i].x->o.id,
+						  .seq = flow->tx[i].chunk.seq});
+}
+
+/* The same to send: one that only the second may carry does not wait for the first one's end. */
+static void test_turns_to_send(void)
+{
+	static char many[512 * CHUNK];
+	struct file endless = { 0 }, other = { 0 };
+	struct fm_xfer *of_endless, *of_other;
+	struct fm_data_msg granted =
+		fm_grant_msg(&(struct fm_grant){.slots = 4, .generation = 1, .slot_bytes = CHUNK});
+	unsigned ms = 0, back_ms = 0;
+
+	begin_pair();
+	may_be_anywhere = true;
+	end_read(&w.disk);
+	end_read(&w.disk);
+	of_endless = source(&endless, 3, false);
+	endless.file.memory = many;
+	endless.file.is_instant = true;
+	fm_link_set_size(of_endless, sizeof(many));
+	of_other = source(&other, 4, false);
+	fm_link_set_kinds(of_other, 1u << FM_KIND_RDMA);
+	pair.flow->kind = FM_KIND_RDMA;
+	over(&pair.second);
+	say(&granted);
+	for (; ms < 3000 && other.count == 0; ms += 10) {
+		ack_all(w.flow, &pair.first);
+		tick();
+	}
+	CU_ASSERT_TRUE(ms >= 400 && ms <= 1000);
+	CU_ASSERT_EQUAL_FATAL(other.count, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		end_read(&other);
+		ack_all(pair.flow, &pair.second);
+	}
+	for (; back_ms < 3000 && w.flow->tx_lease.slab < 0; back_ms += 10)
+		tick();
+	CU_ASSERT_TRUE(back_ms <= 1000);
+	fm_link_remove(w.link, of_endless);
+	fm_link_remove(w.link, of_other);
+	ack_all(w.flow, &pair.first);
+	end_pair();
+	may_be_anywhere = false;
+	break_conn();
+	fm_xfer_free(of_endless);
+	fm_xfer_free(of_other);
+	w.drained = 0;
+	end();
 }
 
 /* ---- what is read back ---- */
@@ -1272,6 +1452,8 @@ static const struct fm_test tests[] = {
 	{"what another session left in a slab is gone when it is lent over RDMA",
 	 test_lent_slab_is_cleared},
 	{"the same if it was lent over TCP in between", test_lent_slab_is_cleared_after_tcp},
+	{"connections of a session take turns to receive", test_turns_to_receive},
+	{"connections of a session take turns to send", test_turns_to_send},
 	{"what the disk gives back wrong comes again", test_read_back_comes_again},
 	{"what it gives back wrong fails the transfer if another copy counted",
 	 test_read_back_after_it_counted},
