@@ -41,6 +41,11 @@ struct fm_registered_place;
 #define FM_FLOW_SLOTS_MAX FM_WIRE_SLOTS_MAX
 /* A slab that could not be had is asked for again, and a busy chunk sent again, after this long. */
 #define FM_FLOW_RETRY_NS (10 * FM_NS_PER_MS)
+/*
+ * Where no whole chunk moves for long, so many bytes tell that the network is slow. Fewer do not
+ * count: a peer could keep memory with a byte now and then.
+ */
+#define FM_FLOW_MOVED_BYTES (1u << 20)
 #define FM_FLOW_ACKS_MAX (2 * FM_FLOW_SLOTS_MAX)
 _Static_assert(FM_FLOW_SLOTS_MAX + FM_FLOW_ACKS_MAX + 8 <= FM_DATA_MSGS_MAX,
 	       "everything a flow has under way fits the connection");
@@ -176,8 +181,10 @@ struct fm_flow {
 	struct fm_tx tx[FM_FLOW_SLOTS_MAX];	/* by the peer's slot */
 	uint16_t tx_free[FM_FLOW_SLOTS_MAX];	/* slots of ours, the warmest on top */
 	unsigned tx_frees;
-	/* since when chunks of transfers that ended wait for the peer's word; 0: none */
+	/* since when chunks of transfers that ended wait for the peer's word, and none of them was
+	 * answered, or is leaving; 0: none */
 	uint64_t orphans_ns;
+	uint64_t orphans_left;		/* conn->left then */
 	unsigned tx_slots;
 	unsigned tx_held;		/* chunks that were read and have no slot of the peer */
 	unsigned tx_queued;		/* chunks that were read and have not left */

@@ -21,7 +21,7 @@
 #define ACKS_UNTIL_MEASURED 1024
 /* Leases are looked at this often while they are idle. */
 #define IDLE_LOOK_NS (100 * FM_NS_PER_MS)
-/* How long the peer may take to answer for a chunk whose transfer has ended. */
+/* How long the peer may take to answer for the next chunk whose transfer has ended. */
 #define ORPHAN_NS (30 * FM_NS_PER_S)
 
 void fm_flow_tx_init(struct fm_flow *f)
@@ -536,14 +536,23 @@ static bool is_orphan(const struct fm_tx *t)
 
 /*
  * A chunk whose transfer ended still has its slots and its file. A peer that is well acknowledges
- * or drops it as soon as its disk lets it; one that never does may not keep them for ever.
+ * or drops it as soon as its disk lets it; one that never does may not keep them for ever. A slow
+ * network brings many of them one after another.
  */
 static void watch_orphans(struct fm_flow *f, uint64_t now_ns)
 {
-	bool has_orphan = false;
+	bool has_orphan = false, is_leaving = false;
 
-	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX && !has_orphan; i++)
-		has_orphan = is_orphan(&f->tx[i]);
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX && !is_leaving; i++) {
+		bool is = is_orphan(&f->tx[i]);
+
+		has_orphan |= is;
+		is_leaving = is && f->tx[i].step == FM_TX_SENDING;
+	}
+	if (is_leaving && f->conn->left - f->orphans_left >= FM_FLOW_MOVED_BYTES) {
+		f->orphans_left = f->conn->left;
+		f->orphans_ns = now_ns;
+	}
 	if (!has_orphan)
 		f->orphans_ns = 0;
 	else if (now_ns >= f->orphans_ns + ORPHAN_NS)
@@ -689,6 +698,8 @@ int fm_flow_tx_ack(struct fm_flow *f, const struct fm_data_msg *m)
 
 	if (!t)
 		return -EPROTO;
+	if (f->orphans_ns && is_orphan(t))
+		f->orphans_ns = fm_loop_now(f->lane->io.loop);
 	if (m->status == FM_ACK_CORRUPT || m->status == FM_ACK_BUSY) {
 		t->word = m->status == FM_ACK_BUSY ? FM_TX_BUSY : FM_TX_CORRUPT;
 		if (t->step != FM_TX_SENDING)

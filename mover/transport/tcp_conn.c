@@ -253,6 +253,7 @@ static ssize_t out_push(struct tcp_conn *c, size_t *wanted, struct fm_err *err)
 /* n more bytes of the queue left. done() may do anything, close included. */
 static void out_left(struct tcp_conn *c, size_t n)
 {
+	c->base.left += n;
 	while (n > 0 && c->state == CONN_OPEN) {
 		struct fm_send *send = c->head;
 		size_t left = HEAD_LEN + send->payload_len - send->sent;

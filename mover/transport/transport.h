@@ -233,6 +233,9 @@ struct fm_conn {
 	 * RDMA a message says of how many bytes it is, and costs its sender nothing.
 	 */
 	uint64_t looked;
+	/* Over TCP, attached: bytes that left so far, those of a message that did not leave as a
+	 * whole, too. 0 over RDMA. */
+	uint64_t left;
 };
 
 /*

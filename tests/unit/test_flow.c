@@ -83,6 +83,17 @@ static void conn_take_back(struct fm_conn *c, struct fm_region *region)
 
 static bool may_be_anywhere;		/* a payload may lie outside of what was lent */
 
+static bool is_slow;			/* what is sent takes a while to leave */
+static struct fm_send *leaving[8];
+static unsigned leaving_count;
+
+static void all_left(int res)
+{
+	for (unsigned i = 0; i < leaving_count; i++)
+		leaving[i]->done(leaving[i], res);
+	leaving_count = 0;
+}
+
 static void conn_send(struct fm_conn *c, struct fm_send *send)
 {
 	sent_over = c;
@@ -90,7 +101,10 @@ static void conn_send(struct fm_conn *c, struct fm_send *send)
 	CU_ASSERT_TRUE(send->region || !send->payload || may_be_anywhere);
 	sent_payload = send->payload;
 	sent_region = send->region;
-	send->done(send, 0);
+	if (is_slow && leaving_count < 8)
+		leaving[leaving_count++] = send;
+	else
+		send->done(send, 0);
 }
 
 static unsigned diverts;
@@ -496,6 +510,71 @@ static void test_slots_kept(void)
 	spin();
 	fm_xfer_free(of_sink);
 	end();
+}
+
+/* Chunks of a transfer that ended, which the peer has not answered. */
+static void begin_orphans(struct fm_data_msg chunk[2])
+{
+	begin();
+	is_slow = true;
+	for (unsigned i = 0; i < 2; i++) {
+		end_read(&w.disk);
+		CU_ASSERT_TRUE_FATAL(sent.type == FM_DATA_CHUNK && sent.xfer == 2);
+		chunk[i] = sent;
+	}
+	fm_link_remove(w.link, w.of_disk);
+	fm_lane_wake(&w.lane);
+	spin();
+}
+
+static void end_orphans(void)
+{
+	is_slow = false;
+	CU_ASSERT_TRUE(is_closing);
+	all_left(-ECANCELED);
+	break_conn();
+	end();
+}
+
+/*
+ * Goal: what was sent for a transfer that ended may take long as a whole, over a slow network, as
+ * long as the peer answers for one after the other.
+ */
+static void test_orphans_are_answered_slowly(void)
+{
+	struct fm_data_msg chunk[2];
+
+	begin_orphans(chunk);
+	all_left(0);
+	pass(25 * FM_NS_PER_S);
+	say(&(struct fm_data_msg){.type = FM_DATA_ACK,
+				  .status = FM_ACK_DROPPED,
+				  .slot = chunk[0].slot,
+				  .generation = 1,
+				  .seq = chunk[0].seq,
+				  .xfer = 2});
+	pass(25 * FM_NS_PER_S);
+	CU_ASSERT_FALSE(is_closing);
+	pass(10 * FM_NS_PER_S);
+	end_orphans();
+}
+
+/* Goal: the same while a chunk leaves slowly, and no longer if hardly anything of it does. */
+static void test_orphans_leave_slowly(void)
+{
+	struct fm_data_msg chunk[2];
+
+	begin_orphans(chunk);
+	for (unsigned i = 0; i < 6; i++) {
+		pass(25 * FM_NS_PER_S);
+		CU_ASSERT_FALSE(is_closing);
+		conn.left += FM_FLOW_MOVED_BYTES;
+	}
+	for (unsigned i = 0; i < 60 && !is_closing; i++) {
+		conn.left++;
+		pass(FM_NS_PER_S);
+	}
+	end_orphans();
 }
 
 /*
@@ -1446,6 +1525,9 @@ static const struct fm_test tests[] = {
 	 test_acked_and_removed},
 	{"slots that are not given back end their connection, though nothing happens there",
 	 test_slots_kept},
+	{"what is left of a transfer that ended may be answered slowly",
+	 test_orphans_are_answered_slowly},
+	{"what is left of a transfer that ended may leave slowly", test_orphans_leave_slowly},
 	{"a pack is checked by who writes it, and comes again if it is damaged",
 	 test_pack_is_checked_by_its_writer},
 	{"a chunk without its bytes may not come over TCP", test_chunk_brings_its_bytes},

@@ -805,6 +805,7 @@ static void test_slow_reader(void)
 	for (unsigned i = 0; i < 2; i++)
 		big_send(&p.to, &outs[0][i], &there, 3);
 	CU_ASSERT_FALSE(WAIT_FOR_MS(p.loop, 50, p.to.sent > 0));
+	CU_ASSERT_TRUE(p.to.conn->left > 0 && p.to.conn->left < 80 + (size_t)BIG);
 	while (at < 2 * (80 + (size_t)BIG)) {
 		if (!WAIT_FOR(p.loop, (n = recv(fd, got, sizeof(got), MSG_DONTWAIT)) > 0))
 			break;
