@@ -204,6 +204,7 @@ struct fm_flow {
 	unsigned rx_late;		/* chunks that came since then */
 	uint32_t rx_generation;
 	struct fm_lease rx_lease;
+	uint64_t rx_came;		/* conn->came when it was last looked at */
 	struct fm_rx rx[FM_FLOW_SLOTS_MAX];
 	unsigned rx_slots;
 	struct fm_landing landing;	/* the chunk that comes to its place, and to no slot */

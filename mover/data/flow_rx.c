@@ -20,9 +20,9 @@
 #define IDLE_LOOK_NS (100 * FM_NS_PER_MS)
 /*
  * A peer that was asked for its slots gives them back within this time after the last of its chunks
- * was dealt with. What it still reads needs none (flow.h), but one of an older version, or a thread
- * of it that gets no time, may take a while. Who does not would keep memory from everybody else for
- * ever.
+ * came or was dealt with. What it still reads needs none (flow.h), but one of an older version, or
+ * a thread of it that gets no time, may take a while. Who does not would keep memory from everybody
+ * else for ever.
  */
 #define RETURN_NS (30 * FM_NS_PER_S)
 
@@ -451,6 +451,17 @@ static bool is_rx_idle(const struct fm_flow *f)
 	return true;
 }
 
+/* A slot is used while bytes come to it, too, however long its chunk takes. */
+static void look_for_coming(struct fm_flow *f, uint64_t now_ns)
+{
+	uint64_t least = f->is_revoking ? FM_FLOW_MOVED_BYTES : 1;
+
+	if (f->conn->came - f->rx_came < least)
+		return;
+	f->rx_came = f->conn->came;
+	f->rx_lease.used_ns = now_ns;
+}
+
 static void await_return(struct fm_flow *f, uint64_t now_ns)
 {
 	uint64_t since_ns =
@@ -470,6 +481,7 @@ void fm_flow_rx_step(struct fm_flow *f, uint64_t now_ns)
 		grant(f);
 	if (f->rx_lease.slab < 0)
 		return;
+	look_for_coming(f, now_ns);
 	if (!f->is_revoking && fm_link_should_give(f->link, FM_SLAB_RX, &f->rx_lease,
 						   f->rx_lease.used_ns, now_ns))
 		revoke(f);

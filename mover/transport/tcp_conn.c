@@ -401,6 +401,7 @@ static bool in_head(struct tcp_conn *c, const uint8_t *head)
 static void in_payload_came(struct tcp_conn *c, size_t len)
 {
 	assert(len <= c->payload_left);
+	c->base.came += len;
 	c->payload_at += len;
 	c->payload_lent += len;
 	c->payload_left -= (uint32_t)len;

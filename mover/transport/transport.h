@@ -234,8 +234,9 @@ struct fm_conn {
 	 */
 	uint64_t looked;
 	/* Over TCP, attached: bytes that left so far, those of a message that did not leave as a
-	 * whole, too. 0 over RDMA. */
+	 * whole, too; of payloads that came so far likewise. 0 over RDMA. */
 	uint64_t left;
+	uint64_t came;
 };
 
 /*

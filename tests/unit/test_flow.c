@@ -512,6 +512,50 @@ static void test_slots_kept(void)
 	end();
 }
 
+static void sink_end(struct fm_xfer *of_sink)
+{
+	break_conn();
+	end_read(&w.disk);
+	end_read(&w.disk);
+	spin();
+	fm_link_remove(w.link, of_sink);
+	spin();
+	fm_xfer_free(of_sink);
+	end();
+}
+
+/*
+ * Goal: a chunk that comes slowly is use of its slot: nobody is asked for that, or, where others
+ * want for it, it may come to its end. With a byte now and then it may not.
+ */
+static void test_slots_kept_by_slow_chunk(void)
+{
+	struct fm_xfer *of_sink;
+	struct file to = { 0 };
+
+	begin();
+	of_sink = sink(&to, 3, NULL);
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	for (unsigned i = 0; i < 10; i++) {
+		conn.came++;
+		pass(FM_NS_PER_S);
+	}
+	CU_ASSERT_EQUAL(sent.type, FM_DATA_GRANT);
+	pass(5 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent.type, FM_DATA_REVOKE);
+	for (unsigned i = 0; i < 6; i++) {
+		conn.came += FM_FLOW_MOVED_BYTES;
+		pass(25 * FM_NS_PER_S);
+	}
+	CU_ASSERT_FALSE(is_closing);
+	for (unsigned i = 0; i < 60 && !is_closing; i++) {
+		conn.came++;
+		pass(FM_NS_PER_S);
+	}
+	CU_ASSERT_TRUE(is_closing);
+	sink_end(of_sink);
+}
+
 /* Chunks of a transfer that ended, which the peer has not answered. */
 static void begin_orphans(struct fm_data_msg chunk[2])
 {
@@ -625,18 +669,6 @@ static bool may_come(const struct fm_data_msg *m, uint64_t remote, uint32_t len)
 
 	CU_ASSERT_EQUAL_FATAL(fm_data_encode(m, msg), 0);
 	return events->may_write(events_ctx, msg, remote, len);
-}
-
-static void sink_end(struct fm_xfer *of_sink)
-{
-	break_conn();
-	end_read(&w.disk);
-	end_read(&w.disk);
-	spin();
-	fm_link_remove(w.link, of_sink);
-	spin();
-	fm_xfer_free(of_sink);
-	end();
 }
 
 /* Goal: over TCP, where that is known, a chunk brings its bytes: else its answer would tell the
@@ -1528,6 +1560,7 @@ static const struct fm_test tests[] = {
 	{"what is left of a transfer that ended may be answered slowly",
 	 test_orphans_are_answered_slowly},
 	{"what is left of a transfer that ended may leave slowly", test_orphans_leave_slowly},
+	{"slots are not taken from a chunk that comes slowly", test_slots_kept_by_slow_chunk},
 	{"a pack is checked by who writes it, and comes again if it is damaged",
 	 test_pack_is_checked_by_its_writer},
 	{"a chunk without its bytes may not come over TCP", test_chunk_brings_its_bytes},

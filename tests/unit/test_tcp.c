@@ -569,6 +569,7 @@ static void test_take_back_in_payload(void)
 	memset(frame + 80, 1, 100);
 	raw_send(fd, frame, sizeof(frame));
 	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.to.memory[99] == 1));
+	CU_ASSERT_EQUAL(p.to.conn->came, 100);
 	p.to.conn->ops->take_back(p.to.conn, &p.to.region);
 	CU_ASSERT_EQUAL(p.to.failed, 0);	/* not from inside the call */
 	memset(p.to.memory, 0, PAGE);
