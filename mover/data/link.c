@@ -651,7 +651,12 @@ void fm_link_given_up(struct fm_xfer *x)
 
 static void fail_misplaced(struct fm_xfer *x, const struct fm_chunk *c, int ret)
 {
-	if (ret < 0 && ret != -ECANCELED && ret != -EALREADY && ret != -EAGAIN)
+	if (ret == -ENOMEM)
+		fm_xfer_fail(x, ret,
+			     "it has more than %llu chunks, which is as many as can be remembered: "
+			     "give mover.chunk a larger value at both nodes",
+			     (unsigned long long)FM_XFER_CHUNKS_MAX);
+	else if (ret < 0 && ret != -ECANCELED && ret != -EALREADY && ret != -EAGAIN)
 		fm_xfer_fail(x, -EPROTO,
 			     "the peer sent a chunk that does not belong there (number %llu, byte "
 			     "%llu, %u bytes)",

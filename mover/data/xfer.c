@@ -24,7 +24,6 @@
 /* smaller maps of chunks come from the heap, larger ones are pages touched on demand */
 #define SEEN_SMALL_BYTES 4096u
 #define SEEN_STEP 65536u		/* of these so much at a time is taken from the budget */
-#define CHUNKS_MAX (UINT64_C(1) << 31)
 #define LOG_LOOK_BACK 32u
 #define DAMAGED_MAX 65536u	/* stretches of what was there */
 /* for lanes that have nothing to do while another one asks where data comes next */
@@ -37,9 +36,9 @@ static uint64_t chunks_max(uint64_t size)
 	uint64_t n;
 
 	if (size == FM_SIZE_UNKNOWN)
-		return CHUNKS_MAX;
+		return FM_XFER_CHUNKS_MAX;
 	n = size / FM_BLOCK + 1;
-	return n < CHUNKS_MAX ? n : CHUNKS_MAX;
+	return n < FM_XFER_CHUNKS_MAX ? n : FM_XFER_CHUNKS_MAX;
 }
 
 static int seen_new(struct fm_xfer *x, struct fm_err *err)
@@ -749,8 +748,10 @@ int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *c)
 	assert(!x->o.is_source);
 	if (x->err.code)
 		return -ECANCELED;
-	if (c->seq >= x->seen_bytes * 8 || c->seq >= x->chunks + FM_XFER_SEQ_AHEAD)
+	if (c->seq >= x->chunks + FM_XFER_SEQ_AHEAD)
 		return -ERANGE;
+	if (c->seq >= x->seen_bytes * 8)
+		return c->seq < FM_XFER_CHUNKS_MAX ? -ERANGE : -ENOMEM;
 	if (c->len == 0 || c->len > x->o.chunk_bytes || c->offset > FM_SIZE_LIMIT - c->len)
 		return -ERANGE;
 	if (x->layout->begins_on_blocks && c->offset % FM_BLOCK != 0)

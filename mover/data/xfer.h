@@ -44,6 +44,8 @@ struct fm_written;
 #define FM_XFER_BUSY_MAX 500u
 /* stretches written since the journal was told last; more are sent again after a crash */
 #define FM_XFER_LOG_MAX 4096u
+/* chunks that a sink can remember: what has more comes in several tries */
+#define FM_XFER_CHUNKS_MAX (UINT64_C(1) << 31)
 /* how far numbers may run ahead of the count of chunks seen */
 #define FM_XFER_SEQ_AHEAD 65536u
 
@@ -352,9 +354,9 @@ bool fm_xfer_refused(struct fm_xfer *x, struct fm_chunk *chunk, bool is_busy);
 /*
  * Sink: whether a chunk with these numbers may be written. Only the last chunk of a file may end
  * elsewhere than at a block: what is written behind its data, to fill the block, must not be
- * another chunk's. That of a sink that may stand still has its place in the drain then. Of those
- * -EALREADY: it is there; -EAGAIN: it is to come again, since it is just coming over another
- * connection.
+ * another chunk's. -ENOMEM: it is one more than can be remembered. That of a sink that may stand
+ * still has its place in the drain then. Of those -EALREADY: it is there; -EAGAIN: it is to come
+ * again, since it is just coming over another connection.
  */
 int fm_xfer_accept(struct fm_xfer *x, const struct fm_chunk *chunk);
 

@@ -578,6 +578,24 @@ static void test_hostile_chunks(void)
 	world_free(&w);
 }
 
+/* Goal: what has more chunks than can be remembered fails with what is to be done about that, and
+ * no reproach of the peer. */
+static void test_too_many_chunks(void)
+{
+	struct fm_chunk c = {.seq = FM_XFER_CHUNKS_MAX - 1, .len = CHUNK};
+	struct fm_err err;
+	struct world w;
+
+	world_new(&w, false, FM_SIZE_UNKNOWN, &plain_ops);
+	w.x->chunks = FM_XFER_CHUNKS_MAX - 1;
+	CU_ASSERT_EQUAL(fm_link_accept(w.x, &c), 0);
+	c.seq++;
+	CU_ASSERT_EQUAL(fm_link_accept(w.x, &c), -ENOMEM);
+	CU_ASSERT_EQUAL(fm_link_error(w.x, &err), -ENOMEM);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "mover.chunk"));
+	world_free(&w);
+}
+
 /* Goal: only a file's last chunk ends elsewhere than at a block, whether its size is known or the
  * chunk itself says it. */
 static void test_only_the_end_is_odd(void)
@@ -1629,6 +1647,7 @@ static const struct fm_test tests[] = {
 	{"a transfer may end while its data is looked for", test_ending_while_looking_for_data},
 	{"a chunk that does not belong in the file is refused, whatever its numbers",
 	 test_hostile_chunks},
+	{"more chunks than can be remembered fail with what is to be done", test_too_many_chunks},
 	{"only a file's last chunk ends elsewhere than at a block", test_only_the_end_is_odd},
 	{"a chunk behind an end that is said later fails the transfer",
 	 test_a_chunk_behind_the_end_that_is_said_later},
