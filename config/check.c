@@ -72,6 +72,10 @@ static int check_slab(const struct fm_config *cfg, struct fm_err *err)
 	if (m->arena_bytes % m->slab_bytes != 0)
 		return refuse_size(cfg, "arena", m->arena_bytes, "a multiple of memory.slab",
 				   m->slab_bytes, err);
+	if (m->arena_bytes / m->slab_bytes > FM_CONFIG_SLABS_MAX)
+		return refuse_size(cfg, "arena", m->arena_bytes,
+				   "at most 1048576 times memory.slab",
+				   FM_CONFIG_SLABS_MAX * m->slab_bytes, err);
 	return 0;
 }
 
@@ -89,6 +93,10 @@ static int check_no_slab(const struct fm_config *cfg, struct fm_err *err)
 	if (arena % ARENA_UNIT != 0)
 		return refuse_size(cfg, "arena", arena, "a multiple of the smallest slab",
 				   ARENA_UNIT, err);
+	if (chunk && arena / (FM_CONFIG_SLOTS_MAX * chunk) > FM_CONFIG_SLABS_MAX)
+		return refuse_size(cfg, "arena", arena,
+				   "at most 1048576 slabs of 64 times mover.chunk",
+				   FM_CONFIG_SLABS_MAX * FM_CONFIG_SLOTS_MAX * chunk, err);
 	return 0;
 }
 

@@ -19,6 +19,7 @@ struct fm_err;
 #define FM_CONFIG_OVERHEAD_BYTES (UINT64_C(48) << 20)
 #define FM_CONFIG_BUDGET_MIN (UINT64_C(8) << 20)
 #define FM_CONFIG_SLOTS_MAX 64		/* chunks in a slab */
+#define FM_CONFIG_SLABS_MAX (UINT64_C(1) << 20)		/* in the arena */
 
 /* -EINVAL and "FILE:LINE: key: what; what is allowed". */
 int fm_config_check(const struct fm_config *cfg, struct fm_err *err);

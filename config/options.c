@@ -78,7 +78,7 @@ const struct fm_option fm_options[] = {
 	{ "memory.arena", FM_OPTION_SIZE, AT(memory.arena_bytes), 1 * MIB, 1 * TIB, "256MiB", NULL,
 	  false,
 	  "Memory that transfers go through, allocated at start; a multiple of slab, if that is "
-	  "set" },
+	  "set, and at most 1048576 slabs" },
 	{ "memory.total", FM_OPTION_SIZE, AT(memory.total_bytes), 64 * MIB, 2 * TIB, "512MiB", NULL,
 	  false,
 	  "What the whole daemon may use, arena included. 48 MiB beside the arena are set aside; "

@@ -4,7 +4,12 @@
 
 #include "config/check.h"
 #include "config/config.h"
+#include "mover/data/flow.h"
+#include "mover/data/slab.h"
 #include "mover/transport/addr.h"
+
+_Static_assert(FM_CONFIG_SLOTS_MAX == FM_FLOW_SLOTS_MAX && FM_CONFIG_SLABS_MAX == FM_SLABS_MAX,
+	       "what the configuration may say is what the engine takes");
 
 static unsigned count_rails(void)
 {

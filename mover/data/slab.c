@@ -53,7 +53,12 @@ int fm_slabs_new(void *memory, size_t len, uint32_t slab_bytes, struct fm_slabs 
 	struct fm_slabs *s;
 	size_t count = len / slab_bytes;
 
-	if (count < 2 || count > 1 << 20)
+	if (count > FM_SLABS_MAX)
+		return fm_err_set(err, -EINVAL,
+				  "an arena of %zu bytes is more than %u slabs of %u: it must be "
+				  "smaller, or the slabs larger",
+				  len, FM_SLABS_MAX, slab_bytes);
+	if (count < 2)
 		return fm_err_set(err, -EINVAL,
 				  "an arena of %zu bytes does not hold two slabs of %u", len,
 				  slab_bytes);

@@ -40,8 +40,10 @@ struct fm_slab_user {
 	uint64_t tried_ns;		/* ... the last try */
 };
 
-/* memory must outlive it, and holds zeros, or nothing secret. -EINVAL if there is not room for two
- * slabs. */
+#define FM_SLABS_MAX (1u << 20)
+
+/* memory must outlive it, and holds zeros, or nothing secret. -EINVAL if it is not room for two
+ * slabs, or for more than FM_SLABS_MAX. */
 int fm_slabs_new(void *memory, size_t len, uint32_t slab_bytes, struct fm_slabs **out,
 		 struct fm_err *err);
 

@@ -597,6 +597,12 @@ static void test_cross_checks(void)
 		"f.conf:2: memory.arena: ", "at least twice mover.chunk (128MiB)");
 	refused(NODE "memory = { arena = \"65537KiB\"; };",
 		"f.conf:2: memory.arena: ", "a multiple of the smallest slab (64KiB)");
+	refused(NODE "memory = { arena = \"65GiB\"; total = \"128GiB\"; slab = \"64KiB\"; };",
+		"f.conf:2: memory.arena: ", "at most 1048576 times memory.slab (64GiB)");
+	refused(NODE "memory = { arena = \"257GiB\"; total = \"1TiB\"; };\nmover = { chunk = "
+		     "\"4KiB\"; };",
+		"f.conf:2: memory.arena: ",
+		"at most 1048576 slabs of 64 times mover.chunk (256GiB)");
 	refused(NODE "memory = { slab = 0; };",
 		"f.conf:2: memory.slab: ", "a size such as \"64MiB\", 64KiB .. 1GiB, or \"auto\"");
 	accepted("memory = { arena = \"16MiB\"; };");
@@ -604,6 +610,10 @@ static void test_cross_checks(void)
 	accepted("memory = { slab = \"auto\"; };\nmover = { chunk = \"auto\"; lanes = 0; tcp_conns "
 		 "= 0; rdma_conns = 0; };");
 	accepted("memory = { slab = \"68KiB\"; arena = \"68MiB\"; };");
+	accepted("memory = { arena = \"64GiB\"; total = \"128GiB\"; slab = \"64KiB\"; };");
+	accepted("memory = { arena = \"256GiB\"; total = \"1TiB\"; };\nmover = { chunk = \"4KiB\"; "
+		 "};");
+	accepted("memory = { arena = \"1TiB\"; total = \"2TiB\"; };");
 	accepted("mover = { chunk = \"64KiB\"; };");
 	accepted("mover = { chunk = \"64MiB\"; };");
 	refused(NODE "memory = { total = \"256MiB\"; };", "f.conf:2: memory.total: ", "(312MiB)");

@@ -49,6 +49,16 @@ static void test_too_small(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "two slabs"));
 }
 
+static void test_too_many(void)
+{
+	struct fm_slabs *s;
+	struct fm_err err = { 0 };
+
+	CU_ASSERT_EQUAL(fm_slabs_new(memory, (FM_SLABS_MAX + UINT64_C(1)) * SLAB, SLAB, &s, &err),
+			-EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "more than 1048576 slabs of 65536"));
+}
+
 /* Goal: no use can take what the other needs to make progress. */
 static void test_halves(void)
 {
@@ -395,6 +405,7 @@ static void test_own_again(void)
 
 static const struct fm_test tests[] = {
 	{"an arena that does not hold two slabs is refused with the numbers", test_too_small},
+	{"an arena of too many slabs is refused with the numbers", test_too_many},
 	{"sending and receiving each get at most their half, and get it whatever the other does",
 	 test_halves},
 	{"two leases never overlap, and the last slab given back is taken first", test_disjoint},
