@@ -11,9 +11,11 @@
 #define FM_BASE_BLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define FM_BLOCK 4096u
+#define FM_SECTOR 512u			/* a device moves no less */
 
 static inline uint64_t fm_block_down(uint64_t at)
 {
@@ -30,6 +32,19 @@ static inline uint64_t fm_block_up(uint64_t at)
 static inline bool fm_block_is_stretch(uint64_t offset, uint64_t end, uint64_t size)
 {
 	return offset % FM_BLOCK == 0 && (end % FM_BLOCK == 0 || end == size);
+}
+
+/*
+ * Changes something in each sector of memory that is to be read into and compared. Else what was
+ * there, of this chunk or of one like it, could be found where a device says that it read and moved
+ * nothing.
+ */
+static inline void fm_block_spoil(void *memory, size_t len)
+{
+	uint8_t *bytes = memory;
+
+	for (size_t at = 0; at < len; at += FM_SECTOR)
+		bytes[at] ^= 0xff;
 }
 
 #endif

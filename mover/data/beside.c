@@ -137,6 +137,7 @@ void *fm_beside_again_at(const struct fm_beside_place *p)
 void fm_beside_read_back(struct fm_beside_place *p, const struct fm_io *io,
 			 void (*ended)(struct fm_beside_place *place, int64_t res))
 {
+	fm_block_spoil(fm_beside_again_at(p), io->len);
 	start(p, io, fm_beside_again_at(p), true, ended);
 }
 

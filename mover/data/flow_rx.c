@@ -128,6 +128,7 @@ static void read_back(struct fm_rx *r)
 	struct fm_flow *f = r->flow;
 	struct fm_file *file = r->x->o.file;
 
+	fm_block_spoil(slot_memory(f, (unsigned)(r - f->rx)), r->chunk.len);
 	f->io_count++;
 	r->io = (struct fm_io){
 		.done = read_back_done,

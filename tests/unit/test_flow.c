@@ -993,6 +993,27 @@ static void test_read_back_comes_again(void)
 	sink_end(x);
 }
 
+/* Goal: a disk that says it read, and gave back nothing, or not all, is not believed. */
+static void test_read_back_of_nothing(void)
+{
+	struct fm_data_msg chunk;
+	struct fm_xfer *x = begin_read_back(&chunk);
+	struct fm_err err;
+
+	end_io(&read_again, CHUNK);
+	spin();
+	CU_ASSERT_TRUE(sent.type == FM_DATA_ACK && sent.status == FM_ACK_CORRUPT);
+	CU_ASSERT_EQUAL(fm_link_error(x, &err), 0);
+	memset(w.flow->rx_lease.region.memory, 7, CHUNK);
+	say(&chunk);
+	end_io(&read_again, CHUNK);
+	memset(read_again.reading[0]->buf, 7, CHUNK - 512);
+	end_io(&read_again, CHUNK);
+	spin();
+	CU_ASSERT_TRUE(sent.type == FM_DATA_ACK && sent.status == FM_ACK_CORRUPT);
+	sink_end(x);
+}
+
 /* Goal: where another copy of it counted before, nobody sends it again, and the file may be taken
  * for whole: so the transfer fails. */
 static void test_read_back_after_it_counted(void)
@@ -1570,6 +1591,7 @@ static const struct fm_test tests[] = {
 	{"connections of a session take turns to receive", test_turns_to_receive},
 	{"connections of a session take turns to send", test_turns_to_send},
 	{"what the disk gives back wrong comes again", test_read_back_comes_again},
+	{"what it gives back of nothing is not believed", test_read_back_of_nothing},
 	{"what it gives back wrong fails the transfer if another copy counted",
 	 test_read_back_after_it_counted},
 	{"what it gives back wrong fails the transfer if nobody hears of it",

@@ -1513,6 +1513,27 @@ static void test_read_back_beside(void)
 	world_free(&w);
 }
 
+/* Goal: where a disk says that it read and gives nothing, what was there before is not believed,
+ * however like it is. */
+static void test_read_back_of_nothing(void)
+{
+	struct fm_lane lane = { .chunk_bytes = CHUNK };
+	struct world w;
+
+	world_new(&w, false, 100 * CHUNK, &read_back_ops);
+	memset(content, 0, CHUNK);
+	lane.io.loop = w.loop;
+	(void)fm_drain_open(w.x);
+	CU_ASSERT_EQUAL(come(&w, &lane, 0, 0, CHUNK), 0);
+	take_standing(0);
+	take_standing(0);
+	CU_ASSERT_EQUAL(w.x->corrupt_chunks, 1);
+	take_standing(0);		/* it is written again */
+	give_back(0, content);
+	CU_ASSERT_TRUE(fm_drain_is_empty(w.x) && !w.x->err.code);
+	world_free(&w);
+}
+
 /* Goal: of a transfer that was removed nothing is begun that nobody would give up. */
 static void test_removed_before_it_is_read_back(void)
 {
@@ -1667,6 +1688,7 @@ static const struct fm_test tests[] = {
 	{"what a stream does not take at once waits in its place, and no more comes", test_drain},
 	{"what comes for a stream and cannot be the whole of it fails", test_hostile_stream},
 	{"what is read back beside the slots is right, or written again", test_read_back_beside},
+	{"what is read back of nothing is written again", test_read_back_of_nothing},
 	{"what was removed is not read back any more", test_removed_before_it_is_read_back},
 	{"a stream that breaks, or is given up, leaves no write under way", test_drain_ends},
 	{"what comes for a file that stands still waits in its place, and no more comes",
