@@ -464,10 +464,8 @@ static void ctl_read(struct fm_ctl *ctl)
 			return;
 		}
 		n = fm_tls_read(ctl->tls, ctl->in + ctl->in_len, ctl->in_cap - ctl->in_len, &err);
-		if (n == -EAGAIN) {
-			ctl->is_blocked |= fm_tls_wants(ctl->tls) == EPOLLOUT;
+		if (n == -EAGAIN)
 			return;
-		}
 		if (n <= 0) {
 			ctl_read_end(ctl, n, &err);
 			return;

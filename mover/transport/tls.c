@@ -83,7 +83,7 @@ struct fm_tls {
 	int over;			/* data: receiving ended with this, to be told next */
 	struct fm_err over_err;
 	uint8_t peer_key[FM_KEY_LEN];
-	struct fm_err refusal;		/* why we refused the peer; code 0: we did not */
+	struct fm_err refusal;		/* why we refuse the peer; code 0: we do not */
 };
 
 /* ---- the private key ---- */
@@ -470,6 +470,28 @@ static bool ctx_set_ciphers(SSL_CTX *ctx)
 			       : "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256");
 }
 
+/*
+ * No node says anything of TLS's own once the handshake is done, neither a new key nor a ticket.
+ * SSL_read() would deal with such records for as long as they come, and none of them is data. So
+ * the first one ends the connection, before the library looks into it: told that nothing more is
+ * wanted, SSL_read() returns.
+ */
+static void message_seen(int is_sent, int version, int type, const void *buf, size_t len, SSL *ssl,
+			 void *arg)
+{
+	struct fm_tls *tls = SSL_get_app_data(ssl);
+
+	(void)version;
+	(void)arg;
+	if (type == SSL3_RT_INNER_CONTENT_TYPE && len > 0)
+		type = *(const uint8_t *)buf;
+	if (is_sent || !tls->is_open || type != SSL3_RT_HANDSHAKE)
+		return;
+	fm_err_set(&tls->refusal, -EPROTO, "it sent what no fmove node sends (TLS: a message after "
+					   "the handshake)");
+	SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
+}
+
 static bool ctx_set_up(SSL_CTX *ctx)
 {
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
@@ -477,6 +499,8 @@ static bool ctx_set_up(SSL_CTX *ctx)
 			    SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);
+	SSL_CTX_set_msg_callback(ctx, message_seen);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
 	SSL_CTX_set_cert_verify_callback(ctx, verify, NULL);
 	SSL_CTX_set_alpn_select_cb(ctx, alpn_select, NULL);
@@ -645,6 +669,12 @@ static int tls_result(struct fm_tls *tls, int ssl_error, struct fm_err *err)
 {
 	unsigned long first = ERR_peek_error();
 
+	if (tls->refusal.code) {
+		ERR_clear_error();
+		if (err)
+			*err = tls->refusal;
+		return tls->refusal.code;
+	}
 	switch (ssl_error) {
 	case SSL_ERROR_WANT_READ:
 		tls->wants = EPOLLIN;
@@ -656,11 +686,6 @@ static int tls_result(struct fm_tls *tls, int ssl_error, struct fm_err *err)
 		return 0;
 	}
 	ERR_clear_error();
-	if (tls->refusal.code) {
-		if (err)
-			*err = tls->refusal;
-		return tls->refusal.code;
-	}
 	if (tls->sys_errno == ECONNRESET && tls->is_open)
 		return fm_err_set(err, -ECONNABORTED, "it reset the connection");
 	if (tls->sys_errno == ECONNRESET || tls->sys_errno == EPIPE)
@@ -714,7 +739,9 @@ ssize_t fm_tls_read(struct fm_tls *tls, void *buf, size_t len, struct fm_err *er
 	assert(tls->is_open && len > 0);
 	ERR_clear_error();
 	ret = SSL_read_ex(tls->ssl, buf, len, &n);
-	return ret == 1 ? (ssize_t)n : tls_result(tls, SSL_get_error(tls->ssl, ret), err);
+	if (ret == 1 && !tls->refusal.code)
+		return (ssize_t)n;
+	return tls_result(tls, SSL_get_error(tls->ssl, ret), err);
 }
 
 ssize_t fm_tls_write(struct fm_tls *tls, const void *buf, size_t len, struct fm_err *err)
@@ -845,8 +872,6 @@ ssize_t fm_tls_sendv(struct fm_tls *tls, const struct iovec *iov, unsigned count
 	}
 	if (n >= 0)
 		n = fm_tls_flush(tls, err);
-	if (n == -EAGAIN && tls->wants != EPOLLOUT)
-		return fm_err_set(err, -EPROTO, "it sent what no data connection sends");
 	return n < 0 && (n != -EAGAIN || sent == 0) ? n : (ssize_t)sent;
 }
 
@@ -897,12 +922,8 @@ ssize_t fm_tls_recvv(struct fm_tls *tls, const struct iovec *iov, unsigned count
 	for (unsigned i = 0; i < count && !tls->over; i++)
 		got += recv_fill(tls, &iov[i]);
 	over = tls->over;
-	if (over == -EAGAIN) {
+	if (over == -EAGAIN)
 		tls->is_drained = false;	/* epoll will tell */
-		if (tls->wants != EPOLLIN)
-			over = tls->over = fm_err_set(&tls->over_err, -EPROTO,
-						      "it sent what no data connection sends");
-	}
 	if (got > 0)
 		return (ssize_t)got;
 	if (over != -EAGAIN && over != -ENODATA && err)

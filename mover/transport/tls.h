@@ -11,7 +11,8 @@
  * The one file that includes OpenSSL's headers. There is no certificate authority, and nothing of a
  * certificate counts but the key in it: each side shows a self-signed one made at start, and takes
  * only a key that it was told of. Sessions are never resumed and there is no early data, so every
- * connection proves its key anew.
+ * connection proves its key anew. After the handshake no node sends a message of TLS itself
+ * (another key, a ticket): the first one ends the connection, -EPROTO.
  *
  * Nothing here waits or calls back: the owner watches the descriptor for fm_tls_wants(). The
  * descriptor stays the owner's. One thread at a time.

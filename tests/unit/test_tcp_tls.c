@@ -6,6 +6,7 @@
  */
 #include "mover/transport/tls.h"
 
+#include "foreign_tls.h"
 #include "tcp_scene.h"
 
 #define SIZE (1u << 20)
@@ -331,6 +332,93 @@ static void test_asked_for_tls(void)
 	trip_free(&t);
 }
 
+/* ---- what is TLS's own, after the handshake ---- */
+
+static void foreign_says(struct foreign *f, struct pair *p, const void *what, int len)
+{
+	CU_ASSERT_TRUE(WAIT_FOR(p->loop, SSL_write(f->ssl, what, len) == len));
+}
+
+static void foreign_hears(struct foreign *f, struct pair *p, int len)
+{
+	uint8_t waste[64];
+
+	CU_ASSERT_TRUE(WAIT_FOR(p->loop, SSL_read(f->ssl, waste, len) == len));
+}
+
+static void ends_for_it(struct foreign *f, struct pair *p, struct end *e, struct fm_conn *conn)
+{
+	CU_ASSERT_PTR_NOT_NULL_FATAL(conn);
+	end_attach(e, conn, p->loop);
+	foreign_change_key(f, SSL_KEY_UPDATE_NOT_REQUESTED);
+	CU_ASSERT_TRUE(WAIT_FOR(p->loop, e->failed));
+	CU_ASSERT_EQUAL(e->err.code, -EPROTO);
+}
+
+/* As a, which dials, with another key before its hello, or after it was taken. */
+static void foreign_dials(bool is_early)
+{
+	uint8_t hello[64] = "FMDATA\r\n\1";
+	struct foreign f;
+	struct pair p;
+
+	pair_new(&p);
+	foreign_new(&f, raw_connect(fm_net_port(p.b.net)), 1, "\x0c" "fmove-data/1", 0);
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, SSL_do_handshake(f.ssl) == 1));
+	if (is_early) {
+		foreign_change_key(&f, SSL_KEY_UPDATE_REQUESTED);
+		CU_ASSERT_TRUE(WAIT_FOR(p.loop, raw_is_closed(f.fd)));
+		CU_ASSERT_EQUAL(p.b.tokens, 0);
+	} else {
+		memcpy(hello + 16, p.b.token, FM_TOKEN_LEN);
+		foreign_says(&f, &p, hello, sizeof(hello));
+		foreign_hears(&f, &p, 16);
+		ends_for_it(&f, &p, &p.to, p.b.conn);
+		p.b.conn = NULL;
+	}
+	foreign_free(&f);
+	pair_free(&p);
+}
+
+/* As b, which accepts, with tickets before its answer, or another key after it. */
+static void foreign_accepts(bool is_early)
+{
+	static const char taken[] = "FMDATA\r\n\1\0\0\0\0\0\0\0";
+	struct foreign f;
+	struct pair p;
+	uint16_t port;
+	int fd;
+
+	pair_new(&p);
+	fd = raw_listen(&port);
+	dial_port(&p.a, port, p.b.token, &p.d);
+	loop_idle(p.loop, 5);
+	foreign_new(&f, accept(fd, NULL, NULL), 2, NULL, is_early ? 2 : 0);
+	close(fd);
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, SSL_do_handshake(f.ssl) == 1));
+	if (!is_early) {
+		foreign_hears(&f, &p, 64);
+		foreign_says(&f, &p, taken, sizeof(taken) - 1);
+	}
+	CU_ASSERT_TRUE(WAIT_FOR(p.loop, p.d.done));
+	CU_ASSERT_EQUAL(p.d.res, is_early ? -EPROTO : 0);
+	if (!is_early)
+		ends_for_it(&f, &p, &p.from, p.d.conn);
+	foreign_free(&f);
+	pair_free(&p);
+}
+
+/* As test_tls has it of control connections: one message of TLS itself is one too many. */
+static void test_after_handshake(void)
+{
+	is_over_tls = true;
+	foreign_dials(true);
+	foreign_dials(false);
+	foreign_accepts(true);
+	foreign_accepts(false);
+	is_over_tls = false;
+}
+
 /* Goal: keys are not used for more than they are good for. Method: a fault point says that they
  * were. */
 static void test_worn_keys(void)
@@ -363,6 +451,7 @@ static const struct fm_test tests[] = {
 	{ "only the key that was called will do, only a known one is taken", test_keys },
 	{ "a plain answer to TLS is none", test_plain_answer },
 	{ "who wants TLS gets it next", test_asked_for_tls },
+	{ "a message of TLS itself ends a connection", test_after_handshake },
 	{ "keys that have sealed enough are given up", test_worn_keys },
 	{ "(cleaning up)", test_clean_up },
 };

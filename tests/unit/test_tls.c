@@ -11,6 +11,7 @@
 
 #include "mover/transport/addr.h"
 #include "mover/transport/listen.h"
+#include "foreign_tls.h"
 #include "net_test.h"
 
 /* ---- a node, and what it saw ---- */
@@ -1112,6 +1113,68 @@ static void test_strangers(void)
 	stranger(with_other_key, "\x07" "fmove/1");
 }
 
+/* ---- what is TLS's own, after the handshake ---- */
+
+/* As a, up to the welcome. */
+static void foreign_dial(struct foreign *f, struct pair *p)
+{
+	char welcome[4];
+
+	foreign_new(f, raw_connect(fm_net_port(p->b.net)), 1, "\x07" "fmove/1", 0);
+	CU_ASSERT_TRUE(WAIT_FOR(p->loop, SSL_do_handshake(f->ssl) == 1));
+	CU_ASSERT_TRUE(WAIT_FOR(p->loop, SSL_read(f->ssl, welcome, 4) == 4));
+	CU_ASSERT_EQUAL(p->b.accepted, 1);
+}
+
+/* As b, on a port of its own: a dials, and waits for the welcome. */
+static void foreign_accept(struct foreign *f, struct pair *p, size_t tickets)
+{
+	uint16_t port;
+	int fd = raw_listen(&port);
+
+	dial(&p->a, &p->out, "127.0.0.1", port, p->b.key);
+	loop_idle(p->loop, 5);
+	foreign_new(f, accept(fd, NULL, NULL), 2, NULL, tickets);
+	close(fd);
+	CU_ASSERT_TRUE(WAIT_FOR(p->loop, SSL_do_handshake(f->ssl) == 1));
+}
+
+static void ends_for_it(struct foreign *f, struct pair *p, struct seen *s)
+{
+	CU_ASSERT_TRUE(WAIT_FOR(p->loop, s->closed == 1));
+	CU_ASSERT_EQUAL(s->err.code, -EPROTO);
+	ASSERT_SAYS(s->err, "it sent what no fmove node sends");
+	foreign_free(f);
+	pair_free(p);
+}
+
+/*
+ * Goal:   the first message of TLS itself behind the handshake ends the connection: whoever sends a
+ *         million of them would be the only one whose turn it is for as long as that takes.
+ * Method: a peer with a key that is known changes it, has ours changed, or gives tickets.
+ */
+static void test_after_handshake(void)
+{
+	static const int kinds[] = { SSL_KEY_UPDATE_NOT_REQUESTED, SSL_KEY_UPDATE_REQUESTED };
+	struct foreign f;
+	struct pair p;
+
+	for (unsigned i = 0; i < 2; i++) {
+		pair_new(&p);
+		foreign_dial(&f, &p);
+		foreign_change_key(&f, kinds[i]);
+		ends_for_it(&f, &p, &p.b.in);
+
+		pair_new(&p);
+		foreign_accept(&f, &p, 0);
+		foreign_change_key(&f, kinds[i]);
+		ends_for_it(&f, &p, &p.out);
+	}
+	pair_new(&p);
+	foreign_accept(&f, &p, 2);
+	ends_for_it(&f, &p, &p.out);
+}
+
 /* ---- stopping ---- */
 
 static void test_stop(void)
@@ -1300,6 +1363,7 @@ static const struct fm_test tests[] = {
 	{ "a forged record breaks the connection", test_forged_record },
 	{ "a handshake without the welcome is no connection", test_no_welcome },
 	{ "TLS clients without a key, of another version or kind get nothing", test_strangers },
+	{ "a message of TLS itself ends a connection", test_after_handshake },
 	{ "stop: nobody new, the others go on", test_stop },
 	{ "a bad key file is refused with what to do", test_key_file },
 	{ "the node's key is the file's", test_key_is_the_files },
