@@ -14,8 +14,9 @@ _Static_assert(FM_CONFIG_SLOTS_MAX == FM_FLOW_SLOTS_MAX && FM_CONFIG_SLABS_MAX =
 static unsigned count_rails(void)
 {
 	struct fm_addr addr[FM_ADDRS_MAX];
+	int count = fm_addr_list(NULL, addr, FM_ADDRS_MAX);
 
-	return fm_tuning_rails(addr, fm_addr_list(NULL, addr, FM_ADDRS_MAX));
+	return fm_tuning_rails(addr, count < 0 ? 0 : (size_t)count);
 }
 
 void fm_tune(const struct fm_config *cfg, struct fm_tune *out)

@@ -336,18 +336,20 @@ static int compare(const void *left, const void *right)
 		return a->rank < b->rank ? -1 : 1;
 	if (a->addr.speed_mbps != b->addr.speed_mbps)
 		return a->addr.speed_mbps > b->addr.speed_mbps ? -1 : 1;
-	return strcmp(a->addr.name, b->addr.name);
+	if (strcmp(a->addr.name, b->addr.name) != 0)
+		return strcmp(a->addr.name, b->addr.name);
+	return memcmp(&a->addr.sa, &b->addr.sa, sizeof(a->addr.sa));
 }
 
-size_t fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max)
+int fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max)
 {
 	const unsigned wanted = IFF_UP | IFF_RUNNING;
 	struct candidate *seen;
 	struct ifaddrs *all;
 	size_t count = 0;
 
-	if (FM_FAULT("addr.list") || getifaddrs(&all) < 0)
-		return 0;
+	if ((FM_FAULT("addr.list") ? (errno = EMFILE, -1) : getifaddrs(&all)) < 0)
+		return -errno;
 	seen = calloc(ADDRS_SEEN_MAX, sizeof(*seen));
 	for (struct ifaddrs *ifa = all; seen && ifa && count < ADDRS_SEEN_MAX;
 	     ifa = ifa->ifa_next) {
@@ -362,12 +364,12 @@ size_t fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max)
 	}
 	freeifaddrs(all);
 	if (!seen)
-		return 0;
+		return -ENOMEM;
 	qsort(seen, count, sizeof(*seen), compare);
 	if (count > max)
 		count = max;
 	for (size_t i = 0; i < count; i++)
 		out[i] = seen[i].addr;
 	free(seen);
-	return count;
+	return (int)count;
 }

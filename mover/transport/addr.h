@@ -63,11 +63,13 @@ bool fm_addr_find_dead(const struct sockaddr_storage *to, struct fm_addr *out);
 unsigned fm_addr_interface(const struct sockaddr_storage *sa);
 
 /*
- * Our addresses that may carry data: of interfaces that are up, no loopback. If there are more than
- * max, those of RDMA devices come first, then those of hardware, then the rest (bridges,
- * containers); link-local ones last in each. rdma may be NULL.
+ * How many addresses of ours may carry data: of interfaces that are up, no loopback. If there are
+ * more than max, those of RDMA devices come first, then those of hardware, then the rest (bridges,
+ * containers); link-local ones last in each. The order is of the addresses alone: what else is
+ * there does not change it. rdma may be NULL. Or a negative errno: they could not be read, which
+ * says nothing of them.
  */
-size_t fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max);
+int fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max);
 
 /* What went wrong with connect(2), in words. Returns code. */
 int fm_addr_connect_err(struct fm_err *err, int code);

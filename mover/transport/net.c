@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mover/base/env.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
@@ -23,6 +24,13 @@
 #include "mover/transport/rdma.h"
 #include "mover/transport/tcp.h"
 #include "mover/transport/tls.h"
+
+/*
+ * So long one reading of our addresses serves all who ask: each costs the kernel a walk, and for
+ * each address some files and an id of the connection manager, and every session asks at the same
+ * tick. What changes meanwhile the kernel says at once.
+ */
+#define ADDRS_FRESH_NS (400 * FM_NS_PER_MS)
 
 struct net {
 	struct fm_net base;
@@ -37,6 +45,9 @@ struct net {
 	bool is_started, is_stopped;
 	bool is_tcp_allowed;
 	char no_rdma[FM_ERR_TEXT_MAX];
+	struct fm_addr addrs[FM_ADDRS_MAX];	/* as they were read last */
+	size_t addr_count;
+	uint64_t addrs_until_ns;	/* when to read them again; 0: at once */
 	unsigned domains;
 	struct fm_list refusals;
 };
@@ -211,6 +222,7 @@ static void net_changed(void *ctx)
 {
 	struct net *net = ctx;
 
+	net->addrs_until_ns = 0;
 	net->ctls.events->changed(net->ctls.ctx);
 }
 
@@ -278,13 +290,34 @@ void fm_net_set_join(struct fm_net *base, const struct fm_tls_join_events *event
 
 /* ---- data ---- */
 
+/* A list that cannot be read, for want of a descriptor say, is not one without addresses: what was
+ * read last stays. */
+static void net_read_addrs(struct net *net)
+{
+	struct fm_addr addrs[FM_ADDRS_MAX];
+	int count = fm_addr_list(net->rdma, addrs, FM_ADDRS_MAX);
+
+	if (count < 0) {
+		fm_log_debug("read our addresses: %s", fm_err_name(count));
+		return;
+	}
+	memcpy(net->addrs, addrs, (size_t)count * sizeof(addrs[0]));
+	net->addr_count = (size_t)count;
+	net->addrs_until_ns = fm_loop_now(net->loop) + ADDRS_FRESH_NS;
+}
+
 static size_t net_addrs(struct fm_net *base, struct fm_addr *out, size_t max)
 {
-	const struct net *net = net_of(base);
-	size_t count = fm_addr_list(net->rdma, out, max < FM_ADDRS_MAX ? max : FM_ADDRS_MAX);
+	struct net *net = net_of(base);
+	size_t count;
 
-	for (size_t i = 0; i < count; i++)
+	if (fm_loop_now(net->loop) >= net->addrs_until_ns)
+		net_read_addrs(net);
+	count = max < net->addr_count ? max : net->addr_count;
+	for (size_t i = 0; i < count; i++) {
+		out[i] = net->addrs[i];
 		out[i].private_bits = fm_networks_bits(&net->private_networks, &out[i].sa);
+	}
 	return count;
 }
 
@@ -294,7 +327,7 @@ size_t fm_net_list_addrs(struct fm_loop *loop, struct fm_addr *out, size_t max,
 	const uint16_t no_port = 1;	/* nothing is bound to it, since nothing listens */
 	struct fm_rdma *rdma = NULL;
 	const char *why = NULL;
-	size_t count;
+	int count;
 
 	if (fm_rdma_new(loop, no_port, 0, &rdma, no_rdma) == 0)
 		why = fm_rdma_why_not(rdma);
@@ -302,7 +335,7 @@ size_t fm_net_list_addrs(struct fm_loop *loop, struct fm_addr *out, size_t max,
 		fm_err_set(no_rdma, -ENODEV, "%s", why);
 	count = fm_addr_list(rdma, out, max);
 	fm_rdma_free(rdma);
-	return count;
+	return count < 0 ? 0 : (size_t)count;
 }
 
 static uint16_t net_data_port(struct fm_net *base, enum fm_kind kind, const char **why)

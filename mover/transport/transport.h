@@ -390,7 +390,11 @@ struct fm_net_ops {
 	/* "10.0.0.2:7471"; lives as long as ctl. */
 	const char *(*ctl_peer)(const struct fm_ctl *ctl);
 
-	/* Our addresses that may carry data, at most FM_ADDRS_MAX. */
+	/*
+	 * Our addresses that may carry data, at most FM_ADDRS_MAX; as they were, if they cannot be
+	 * read just now. In an order in which each has its place whatever others there are: a list
+	 * that is full leaves out the last of them.
+	 */
 	size_t (*addrs)(struct fm_net *net, struct fm_addr *out, size_t max);
 
 	/* The address at our end, at the peer's end, of a control connection: always worth trying

@@ -132,10 +132,10 @@ static void test_describe(void)
 static void test_list(void)
 {
 	struct fm_addr list[FM_ADDRS_MAX];
-	size_t count = fm_addr_list(NULL, list, FM_ADDRS_MAX);
+	int count = fm_addr_list(NULL, list, FM_ADDRS_MAX);
 
-	CU_ASSERT_TRUE(count <= FM_ADDRS_MAX);
-	for (size_t i = 0; i < count; i++) {
+	CU_ASSERT_TRUE(count >= 0 && count <= FM_ADDRS_MAX);
+	for (int i = 0; i < count; i++) {
 		CU_ASSERT_NOT_EQUAL(list[i].name[0], '\0');
 		CU_ASSERT_PTR_NULL(strchr(list[i].name, ':'));
 		CU_ASSERT_STRING_NOT_EQUAL(list[i].name, "lo");
@@ -143,12 +143,17 @@ static void test_list(void)
 		CU_ASSERT_TRUE(list[i].prefix_len > 0 && list[i].prefix_len <= 128);
 		CU_ASSERT_FALSE(list[i].is_rdma);
 		CU_ASSERT_TRUE(list[i].speed_mbps < 10000000);
-		for (size_t k = 0; k < i; k++)
+		for (int k = 0; k < i; k++)
 			CU_ASSERT_FALSE(fm_addr_is_equal(&list[i].sa, &list[k].sa));
 	}
 	CU_ASSERT_EQUAL(fm_addr_list(NULL, list, 0), 0);
 	if (count > 1)
 		CU_ASSERT_EQUAL(fm_addr_list(NULL, list, 1), 1);
+#ifdef FM_FAULTS
+	fm_fault_arm("addr.list", 1);
+	CU_ASSERT_EQUAL(fm_addr_list(NULL, list, FM_ADDRS_MAX), -EMFILE);
+	fm_fault_arm(NULL, 0);
+#endif
 }
 
 static void test_connect_errors(void)

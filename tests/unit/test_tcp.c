@@ -175,6 +175,36 @@ static void test_what_is_to_be_had(void)
 	fm_loop_free(loop);
 }
 
+/*
+ * Goal:   our addresses are read once for all who ask at one time, and one reading that fails is
+ *         not one that finds none.
+ * Method: a fault point, which a second reading at that time would reach.
+ */
+static void test_addrs_are_kept(void)
+{
+#ifdef FM_FAULTS
+	struct fm_addr before[FM_ADDRS_MAX], after[FM_ADDRS_MAX];
+	struct fm_loop *loop = loop_new();
+	struct node n;
+	size_t count;
+
+	node_new(loop, &n, 1);
+	count = n.net->ops->addrs(n.net, before, FM_ADDRS_MAX);
+	fm_fault_arm("addr.list", 1);
+	CU_ASSERT_EQUAL(n.net->ops->addrs(n.net, after, FM_ADDRS_MAX), count);
+	CU_ASSERT_FALSE(fm_fault_fired());
+	clock_skip(FM_NS_PER_S);
+	fm_loop_step(loop, 0);
+	CU_ASSERT_EQUAL_FATAL(n.net->ops->addrs(n.net, after, FM_ADDRS_MAX), count);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	for (size_t i = 0; i < count; i++)
+		CU_ASSERT_EQUAL(memcmp(&before[i].sa, &after[i].sa, sizeof(after[i].sa)), 0);
+	fm_fault_arm(NULL, 0);
+	node_free(&n);
+	fm_loop_free(loop);
+#endif
+}
+
 /* Where there is no RDMA there is still TCP, and a reason; where there is, both have the same
  * port. */
 static void test_rdma_or_a_reason(void)
@@ -1129,6 +1159,7 @@ static const struct fm_test tests[] = {
 	{"a local address that is not ours is an error", test_local_address},
 	{"the connection comes from the address that was asked for", test_bound_to_the_rail},
 	{"what is not to be had says why", test_what_is_to_be_had},
+	{ "our addresses are read once, and kept when they cannot be", test_addrs_are_kept },
 	{"without RDMA there is a reason, and TCP", test_rdma_or_a_reason},
 	{"stop ends dials under way", test_stop_ends_dials},
 	{"a hello that is not exactly right gets nothing", test_bad_hellos},
