@@ -400,13 +400,30 @@ static void cut_tcp(struct fm_session *s, const struct fm_wire_addr *wire, bool 
 	}
 }
 
+/*
+ * Whether an address that was there is no more. A full list may only have no room for it; but not
+ * while one has that stands behind it: see addrs() of struct fm_net_ops.
+ */
+static bool is_gone(const struct fm_wire_addrs *before, unsigned index,
+		    const struct fm_wire_addrs *now)
+{
+	if (addr_of(now, &before->addr[index]))
+		return false;
+	if (now->count < FM_ADDRS_MAX)
+		return true;
+	for (unsigned i = index + 1; i < before->count; i++)
+		if (addr_of(now, &before->addr[i]))
+			return true;
+	return false;
+}
+
 static void cut_what_is_gone(struct fm_session *s, const struct fm_wire_addrs *before,
 			     const struct fm_wire_addrs *now, bool is_ours)
 {
 	struct fm_addr gone;
 
 	for (unsigned i = 0; i < before->count; i++) {
-		if (addr_of(now, &before->addr[i]))
+		if (!is_gone(before, i, now))
 			continue;
 		cut_tcp(s, &before->addr[i], is_ours);
 		from_wire(&before->addr[i], &gone);

@@ -62,6 +62,9 @@ static struct fm_engine *engine;
 static char arena[2 * SLAB];
 
 static unsigned ports;
+/* addresses that lead nowhere, before those of the ports; of ours one more is behind them */
+static unsigned others_here, others_there;
+static bool is_unplugged;		/* our last port */
 static bool is_one_subnet;		/* all ports */
 static bool is_well;			/* the network: from port i to port i, frames arrive ... */
 static bool is_link_local_only;		/* ... of link-local addresses */
@@ -257,16 +260,33 @@ static void address(unsigned port, bool is_ipv6, unsigned host, struct fm_addr *
 	}
 }
 
+/* In a subnet of its own. */
+static void other_address(unsigned number, unsigned host, struct fm_addr *out)
+{
+	char text[64];
+
+	*out = (struct fm_addr){ .prefix_len = 24, .sa.ss_family = AF_INET };
+	(void)snprintf(out->name, sizeof(out->name), "veth%u", number);
+	(void)snprintf(text, sizeof(text), "10.%u.%u.1", 100 + host, number);
+	inet_pton(AF_INET, text, &((struct sockaddr_in *)(void *)&out->sa)->sin_addr);
+}
+
 static size_t net_addrs(struct fm_net *net, struct fm_addr *out, size_t max)
 {
+	struct fm_addr all[FM_ADDRS_MAX + 2 * PORTS + 1];
 	size_t n = 0;
 
 	(void)net;
-	assert(max >= 2 * ports);
-	for (unsigned port = 0; port < ports; port++) {
-		address(port, false, 1, &out[n++]);
-		address(port, true, 1, &out[n++]);
+	for (unsigned i = 0; i < others_here; i++)
+		other_address(i, 1, &all[n++]);
+	for (unsigned port = 0; port < (is_unplugged ? ports - 1 : ports); port++) {
+		address(port, false, 1, &all[n++]);
+		address(port, true, 1, &all[n++]);
 	}
+	if (others_here)
+		other_address(99, 1, &all[n++]);
+	n = n < max ? n : max;
+	memcpy(out, all, n * sizeof(all[0]));
 	return n;
 }
 
@@ -420,6 +440,26 @@ static void pass(uint64_t ns)
 	}
 }
 
+static void add_addr(struct fm_wire_addrs *all, const struct fm_addr *a, uint8_t private_bits)
+{
+	bool is_ipv6 = a->sa.ss_family == AF_INET6;
+	struct fm_wire_addr *w = &all->addr[all->count];
+
+	if (all->count == FM_ADDRS_MAX)
+		return;
+	all->count++;
+	*w = (struct fm_wire_addr){ .family = is_ipv6 ? 6 : 4, .prefix_len = a->prefix_len,
+				    .is_rdma = a->is_rdma, .speed_mbps = a->speed_mbps,
+				    .private_bits = private_bits };
+	if (is_ipv6)
+		memcpy(w->address, &((const struct sockaddr_in6 *)(const void *)&a->sa)->sin6_addr,
+		       16);
+	else
+		memcpy(w->address, &((const struct sockaddr_in *)(const void *)&a->sa)->sin_addr,
+		       4);
+	memcpy(w->name, a->name, strlen(a->name) + 1);
+}
+
 static void say_addrs(unsigned port_count)
 {
 	static struct fm_wire_msg m;
@@ -428,18 +468,13 @@ static void say_addrs(unsigned port_count)
 	m = (struct fm_wire_msg){ .type = FM_WIRE_ADDRS };
 	m.addrs.rdma_port = kind == FM_KIND_RDMA ? 7471 : 0;
 	m.addrs.tcp_port = kind == FM_KIND_TCP ? 7471 : 0;
+	for (unsigned i = 0; i < others_there; i++) {
+		other_address(i, 2, &a);
+		add_addr(&m.addrs, &a, 0);
+	}
 	for (unsigned i = 0; i < 2 * port_count; i++) {
-		struct fm_wire_addr *w = &m.addrs.addr[m.addrs.count++];
-
 		address(i / 2, i % 2, 2, &a);
-		*w = (struct fm_wire_addr){ .family = i % 2 ? 6 : 4, .prefix_len = a.prefix_len,
-						  .is_rdma = a.is_rdma, .speed_mbps = a.speed_mbps,
-						  .private_bits = i % 2 ? 0 : (uint8_t)privacy };
-		if (i % 2)
-			memcpy(w->address, &((struct sockaddr_in6 *)(void *)&a.sa)->sin6_addr, 16);
-		else
-			memcpy(w->address, &((struct sockaddr_in *)(void *)&a.sa)->sin_addr, 4);
-		memcpy(w->name, a.name, strlen(a.name) + 1);
+		add_addr(&m.addrs, &a, i % 2 ? 0 : (uint8_t)privacy);
 	}
 	say(&m);
 }
@@ -1052,7 +1087,54 @@ static void test_lanes(void)
 	end();
 }
 
+/*
+ * Goal:   an address for which a full list has no room any more is not one that is gone: what goes
+ *         over it goes on. One that is gone is still noticed, at either end.
+ * Method: addresses that stand before the two ports come up here, then there.
+ */
+static void test_full_list(void)
+{
+	kind = FM_KIND_TCP;
+	lanes = conns_here = 1;
+	conns_there = 0;
+	others_here = FM_ADDRS_MAX - 5;
+	others_there = FM_ADDRS_MAX - 4;
+	begin(2);
+	is_well = true;
+	(void)until_up();
+	CU_ASSERT_TRUE_FATAL(are_all_up());
+	is_well = false;		/* what is cut stays so */
+
+	others_here = FM_ADDRS_MAX - 2;
+	pass(5 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(up[0] && up[1]);
+	others_there = FM_ADDRS_MAX - 2;
+	say_addrs(2);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_TRUE(up[0] && up[1]);
+
+	others_here = FM_ADDRS_MAX - 5;
+	pass(5 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(up[0] && up[1]);
+	others_here = FM_ADDRS_MAX - 3;
+	is_unplugged = true;
+	pass(5 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(up[0] && !up[1]);
+
+	others_there = FM_ADDRS_MAX - 4;
+	say_addrs(2);
+	others_there = 0;
+	say_addrs(0);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_FALSE(up[0] || up[1]);
+	end();
+	others_here = 0;
+	is_unplugged = false;
+	kind = FM_KIND_RDMA;
+}
+
 static const struct fm_test tests[] = {
+	{"an address for which a full list has no room is not gone", test_full_list},
 	{"a peer whose addresses come and go is not dialled all the time", test_flapping},
 	{"a rail over which nothing comes back ends, if the peer is heard elsewhere", test_silent},
 	{"all connections of a cable end with the first that finds it cut", test_silent_together},
