@@ -558,7 +558,6 @@ static void accept_not_plain(struct setup *s, void *tag)
  */
 static void accept_hello(struct setup *s)
 {
-	bool is_allowed = s->tls || fd_may_be_plain(s->tcp, s->watch.fd);
 	struct fm_tcp *tcp = s->tcp;
 	struct fm_err why = { .text = "a data connection with a token that is not good "
 				      "(any more)" };
@@ -575,7 +574,7 @@ static void accept_hello(struct setup *s)
 						     s->tls ? fm_tls_peer_key(s->tls) : NULL, &tag,
 						     &why))
 		accept_answer_no(s, ANSWER_TOKEN, why.text);
-	else if (is_allowed)
+	else if (s->tls || fd_may_be_plain(s->tcp, s->watch.fd))
 		accept_take(s, tag);
 	else
 		accept_not_plain(s, tag);
