@@ -131,8 +131,6 @@ static void half_leave(struct rdma_conn *c)
 	fm_timer_clear(c->loop, &c->timer);
 	fm_watch_del(c->loop, &c->cm_watch);
 	fm_list_del(&c->half);
-	if (!c->is_dialled)
-		c->rdma->accepting--;
 }
 
 static void half_drop(struct rdma_conn *c)
@@ -561,12 +559,67 @@ static void accept_begin(struct rdma_conn *c, struct rdma_cm_id *id, const struc
 
 	c->step = RDMA_STEP_ACCEPT;
 	c->id = id;
-	c->rdma->accepting++;
 	fm_timer_set(c->loop, &c->timer, fm_loop_now(c->loop) + ACCEPT_NS);
 	if (accept_start(c, hello, &err) < 0) {
 		accept_refuse(id, RDMA_REFUSAL_FAILED);
 		half_fail(c, &err);
 	}
+}
+
+/* One that failed has given back everything, and is in the list until it is told. */
+static bool is_accepting(const struct rdma_conn *c)
+{
+	return !c->is_dialled && !c->is_failed && c->domain;
+}
+
+unsigned fm_rdma_accepting(const struct fm_rdma *rdma, const struct fm_rdma_domain *of)
+{
+	unsigned count = 0;
+
+	fm_list_each(at, next, &rdma->half) {
+		const struct rdma_conn *c = fm_container_of(at, struct rdma_conn, half);
+
+		count += is_accepting(c) && (!of || c->domain == of);
+	}
+	return count;
+}
+
+struct rdma_conn *fm_rdma_find_crowd(const struct fm_rdma *rdma, const struct fm_rdma_domain *by)
+{
+	unsigned most = fm_rdma_accepting(rdma, by);
+	struct rdma_conn *crowd = NULL;
+
+	fm_list_each(at, next, &rdma->half) {
+		struct rdma_conn *c = fm_container_of(at, struct rdma_conn, half);
+		unsigned count = is_accepting(c) ? fm_rdma_accepting(rdma, c->domain) : 0;
+
+		if (count <= most)
+			continue;
+		most = count;
+		crowd = c;
+	}
+	return crowd;
+}
+
+/*
+ * A place for one more of this session. A peer that asks for connections and never makes them could
+ * hold all places, for ten seconds each: so where none is left, whoever has most gives up the
+ * oldest.
+ */
+static bool accept_find_room(struct fm_rdma *rdma, const struct fm_rdma_domain *by)
+{
+	struct rdma_conn *crowd;
+	struct fm_err err;
+
+	if (fm_rdma_accepting(rdma, NULL) < RDMA_HALF_MAX)
+		return true;
+	crowd = fm_rdma_find_crowd(rdma, by);
+	if (!crowd)
+		return false;
+	fm_err_set(&err, -EBUSY, "it was not made yet, its session had most of those, and others "
+				 "came");
+	half_fail(crowd, &err);
+	return true;
 }
 
 static enum rdma_refusal accept_request(struct fm_rdma *rdma, const struct rdma_note *note)
@@ -576,20 +629,25 @@ static enum rdma_refusal accept_request(struct fm_rdma *rdma, const struct rdma_
 	struct rdma_hello hello;
 	enum rdma_refusal refusal;
 	struct fm_err why = { 0 };
+	void *tag;
 
 	refusal = fm_rdma_request_decode(note->data, note->data_len, &hello);
 	if (refusal != RDMA_REFUSAL_NONE)
 		return refusal;
-	if (rdma->accepting >= RDMA_HALF_MAX)
-		return RDMA_REFUSAL_BUSY;
 	c = half_new(rdma);	/* before token(): so that none is used up in vain */
 	if (!c)
 		return RDMA_REFUSAL_FAILED;
-	domain = rdma->events->token(rdma->ctx, hello.token, FM_KIND_RDMA, NULL, &c->tag, &why);
+	domain = rdma->events->token(rdma->ctx, hello.token, FM_KIND_RDMA, NULL, &tag, &why);
 	if (!domain) {
 		fm_rdma_conn_free(c);
 		return why.code < 0 ? RDMA_REFUSAL_FAILED : RDMA_REFUSAL_TOKEN;
 	}
+	if (!accept_find_room(rdma, fm_domain_rdma(domain))) {
+		fm_rdma_conn_free(c);
+		rdma->events->arrived(rdma->ctx, tag, NULL);
+		return RDMA_REFUSAL_BUSY;
+	}
+	c->tag = tag;
 	c->domain = fm_domain_rdma(domain);
 	assert(c->domain);
 	accept_begin(c, note->id, &hello);

@@ -199,8 +199,7 @@ struct fm_rdma {
 	struct fm_timer look;			/* for devices that went away; for the first one */
 	unsigned device_count;
 	unsigned domain_count;
-	struct fm_list half;			/* both dialled and accepted */
-	unsigned accepting;
+	struct fm_list half;			/* both dialled and accepted, oldest first */
 	_Atomic unsigned conns;
 	_Atomic unsigned lenders;	/* references that others have */
 	_Atomic uint64_t bytes_registered;
@@ -224,6 +223,13 @@ struct rdma_note {
 int fm_rdma_next_note(struct rdma_event_channel *channel, struct rdma_note *out);
 
 void fm_rdma_id_destroy(struct rdma_cm_id *id);
+
+/* Connections being accepted; of: of this session alone, NULL: of all. */
+unsigned fm_rdma_accepting(const struct fm_rdma *rdma, const struct fm_rdma_domain *of);
+
+/* The oldest of them, of the session that has most, if it has more than that one. NULL: none
+ * has. */
+struct rdma_conn *fm_rdma_find_crowd(const struct fm_rdma *rdma, const struct fm_rdma_domain *by);
 
 /* ---- rdma_mem.c ---- */
 

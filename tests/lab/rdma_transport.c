@@ -25,6 +25,8 @@
 #include <sys/mman.h>
 
 #include "mover/base/log.h"
+#include "mover/transport/rdma_hello.h"
+#include "mover/transport/rdma_priv.h"
 #include "tests/lab/rdma_nodes.h"
 
 #define TESTS_MAX 64
@@ -148,6 +150,53 @@ static bool has_event(const struct rdma_event_channel *channel)
 	return poll(&p, 1, 0) == 1;
 }
 
+/* A request of our own making to b, and its answer. */
+struct request {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	enum rdma_cm_event_type answer;
+	int status;
+};
+
+static void await_note(struct request *r)
+{
+	struct rdma_cm_event *event;
+
+	CU_ASSERT_TRUE_FATAL(UNTIL(has_event(r->channel)));
+	CU_ASSERT_EQUAL_FATAL(rdma_get_cm_event(r->channel, &event), 0);
+	r->answer = event->event;
+	r->status = event->status;
+	rdma_ack_cm_event(event);
+}
+
+static void request_send(struct request *r, const void *data, size_t len)
+{
+	struct rdma_conn_param param = { .retry_count = 1,
+					 .qp_num = 4711,
+					 .private_data = data,
+					 .private_data_len = (uint8_t)len };
+	struct sockaddr_storage src = node_a.sa, dst = node_b.sa;
+
+	((struct sockaddr_in *)(void *)&dst)->sin_port = htons(PORT_B);
+	r->channel = rdma_create_event_channel();
+	CU_ASSERT_EQUAL_FATAL(rdma_create_id(r->channel, &r->id, NULL, RDMA_PS_TCP), 0);
+	CU_ASSERT_EQUAL(rdma_resolve_addr(r->id, (struct sockaddr *)&src, (struct sockaddr *)&dst,
+					  RESOLVE_MS),
+			0);
+	await_note(r);
+	CU_ASSERT_EQUAL(r->answer, RDMA_CM_EVENT_ADDR_RESOLVED);
+	CU_ASSERT_EQUAL(rdma_resolve_route(r->id, RESOLVE_MS), 0);
+	await_note(r);
+	CU_ASSERT_EQUAL(rdma_connect(r->id, &param), 0);
+	await_note(r);
+}
+
+static void request_end(struct request *r)
+{
+	rdma_destroy_id(r->id);
+	rdma_destroy_event_channel(r->channel);
+}
+
 /* Goal: whatever stands in the private data, the request is refused and nobody is asked for a
  * token. */
 static void test_garbage(void)
@@ -155,40 +204,53 @@ static void test_garbage(void)
 	unsigned seen = node_b.tokens_seen, arrivals = node_b.arrivals;
 
 	for (unsigned i = 0; i < 8; i++) {
-		struct rdma_event_channel *channel = rdma_create_event_channel();
-		struct sockaddr_storage src = node_a.sa, dst = node_b.sa;
-		struct rdma_cm_event *event;
-		struct rdma_conn_param param = { .retry_count = 1, .qp_num = 4711 };
-		struct rdma_cm_id *id = NULL;
+		struct request r;
 		uint8_t data[56];
 
-		((struct sockaddr_in *)(void *)&dst)->sin_port = htons(PORT_B);
 		fill(data, sizeof(data), i);
 		if (i % 2)
 			memcpy(data, "FMDR", 4);
-		param.private_data = i == 0 ? NULL : data;
-		param.private_data_len = (uint8_t)(i == 0 ? 0 : 8 * i - 3);
-		CU_ASSERT_EQUAL_FATAL(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
-		CU_ASSERT_EQUAL(rdma_resolve_addr(id, (struct sockaddr *)&src,
-						  (struct sockaddr *)&dst, RESOLVE_MS),
-				0);
-		CU_ASSERT_EQUAL(rdma_get_cm_event(channel, &event), 0);
-		CU_ASSERT_EQUAL(event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
-		rdma_ack_cm_event(event);
-		CU_ASSERT_EQUAL(rdma_resolve_route(id, RESOLVE_MS), 0);
-		CU_ASSERT_EQUAL(rdma_get_cm_event(channel, &event), 0);
-		rdma_ack_cm_event(event);
-		CU_ASSERT_EQUAL(rdma_connect(id, &param), 0);
-		CU_ASSERT_TRUE_FATAL(UNTIL(has_event(channel)));
-		CU_ASSERT_EQUAL(rdma_get_cm_event(channel, &event), 0);
-		CU_ASSERT_EQUAL(event->event, RDMA_CM_EVENT_REJECTED);
-		CU_ASSERT_EQUAL(event->status, 28);
-		rdma_ack_cm_event(event);
-		rdma_destroy_id(id);
-		rdma_destroy_event_channel(channel);
+		request_send(&r, i == 0 ? NULL : data, i == 0 ? 0 : 8 * i - 3);
+		CU_ASSERT_EQUAL(r.answer, RDMA_CM_EVENT_REJECTED);
+		CU_ASSERT_EQUAL(r.status, 28);
+		request_end(&r);
 	}
 	CU_ASSERT_EQUAL(node_b.tokens_seen, seen);
 	CU_ASSERT_EQUAL(node_b.arrivals, arrivals);
+}
+
+/*
+ * Goal:   a session that asks for connections and never makes them keeps no other one waiting.
+ * Method: as many requests as there are places, each with a token that is good, and nothing after
+ *         the answer. Then a connection of another session.
+ */
+static void test_crowd(void)
+{
+	struct rdma_hello hello = { .mtu = IBV_MTU_1024 };
+	struct fm_domain other = { .rdma = NULL };
+	uint8_t data[RDMA_REQUEST_LEN];
+	struct request r[RDMA_HALF_MAX];
+	unsigned failed = node_b.arrivals_failed;
+	struct end a, b;
+
+	memcpy(hello.token, TOKEN, FM_TOKEN_LEN);
+	fm_rdma_request_encode(data, &hello);
+	for (unsigned i = 0; i < RDMA_HALF_MAX; i++) {
+		request_send(&r[i], data, sizeof(data));
+		CU_ASSERT_EQUAL(r[i].answer, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	}
+	CU_ASSERT_EQUAL(node_b.arrivals_failed, failed);
+	CU_ASSERT_EQUAL_FATAL(fm_rdma_domain_new(node_b.rdma, &other.rdma), 0);
+	node_b.accept_domain = &other;
+	connect_ends(&a, &b);
+	CU_ASSERT_EQUAL(node_b.arrivals_failed, failed + 1);
+	close_end(&a);
+	close_end(&b);
+	node_b.accept_domain = &node_b.domain;
+	fm_rdma_domain_free(other.rdma);
+	for (unsigned i = 0; i < RDMA_HALF_MAX; i++)
+		request_end(&r[i]);
+	CU_ASSERT_TRUE(UNTIL(node_b.arrivals_failed == failed + RDMA_HALF_MAX));
 }
 
 static void test_unattached(void)
@@ -467,6 +529,7 @@ static const struct fm_test own_tests[] = {
 	{ "a wrong token is refused in words", test_wrong_token },
 	{ "dialling where nobody is ends when its time is up", test_nobody },
 	{ "garbage instead of a request is refused", test_garbage },
+	{ "who has most of the places leaves some to others", test_crowd },
 	{ "a connection may get messages, and be closed, before it is attached", test_unattached },
 	{ "a payload is in place, and nothing beside it, when its message comes", test_payload },
 	{ "memory lent as a whole serves a session's connections, and outlives them", test_lender },

@@ -13,6 +13,7 @@
 #include "mover/base/err.h"
 #include "mover/base/loop.h"
 #include "mover/transport/rdma_hello.h"
+#include "mover/transport/rdma_priv.h"
 #include "tests/fm_test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -136,7 +137,41 @@ static void test_malformed_answers(void)
 	CU_ASSERT_EQUAL(fm_rdma_answer_decode(buf, sizeof(buf), &answer), -EPROTO);
 }
 
+/*
+ * Goal:   whoever has most of the connections that are being accepted gives up the oldest for
+ *         anybody who has fewer, and for nobody who has as many.
+ * Method: of three sessions, one has five, one two, one none. What is dialled, what has failed and
+ *         what is not of a session yet does not count.
+ */
+static void test_crowd(void)
+{
+	static struct fm_rdma_domain crowd, few, none;
+	struct fm_rdma_domain *const of[] = { &few, &crowd, &crowd, &few,  &crowd,
+					      NULL, &crowd, &crowd, &none, &none };
+	static struct rdma_conn c[COUNT(of)];
+	static struct fm_rdma rdma;
+
+	fm_list_init(&rdma.half);
+	CU_ASSERT_PTR_NULL(fm_rdma_find_crowd(&rdma, &none));
+	for (size_t i = 0; i < COUNT(of); i++) {
+		c[i].domain = of[i];
+		c[i].is_failed = i == 8;
+		c[i].is_dialled = i == 9;
+		fm_list_append(&rdma.half, &c[i].half);
+	}
+	CU_ASSERT_EQUAL(fm_rdma_accepting(&rdma, NULL), 7);
+	CU_ASSERT_EQUAL(fm_rdma_accepting(&rdma, &crowd), 5);
+	CU_ASSERT_EQUAL(fm_rdma_accepting(&rdma, &none), 0);
+	CU_ASSERT_PTR_EQUAL(fm_rdma_find_crowd(&rdma, &none), &c[1]);
+	CU_ASSERT_PTR_EQUAL(fm_rdma_find_crowd(&rdma, &few), &c[1]);
+	CU_ASSERT_PTR_NULL(fm_rdma_find_crowd(&rdma, &crowd));
+	c[1].is_failed = c[2].is_failed = c[4].is_failed = true;
+	CU_ASSERT_PTR_EQUAL(fm_rdma_find_crowd(&rdma, &none), &c[0]);
+	CU_ASSERT_PTR_NULL(fm_rdma_find_crowd(&rdma, &few));
+}
+
 static const struct fm_test tests[] = {
+	{ "who has most of the places gives up the oldest for who has fewer", test_crowd },
 	{ "without a device the error is one clear line", test_no_device },
 	{ "request and refusal have the bytes they are documented to have", test_golden },
 	{ "a malformed request is refused for its reason", test_malformed_requests },
