@@ -42,6 +42,7 @@ void fm_group_count_init(struct fm_group_count *gc, uint32_t limit)
 		fm_list_init(&gc->users[i]);
 	}
 	gc->limit = limit;
+	gc->until_ns = INT64_MAX;
 	fm_group_watches_init(&gc->watches);
 }
 
@@ -235,9 +236,47 @@ static int note(struct fm_group_count *gc, const struct fm_group_key *key, uint3
 	g->user = u;
 	g->expires_ns = expires_ns;
 	g->look = gc->looks;
+	if (expires_ns < gc->until_ns)
+		gc->until_ns = expires_ns;
 	fm_list_append(&u->groups, &g->of_user);
 	count_one(u, g, now_ns());
 	return 0;
+}
+
+/*
+ * Takes out the groups whose time is over, of which nobody commits one any more, nor brings it a
+ * member; and, if the last look was whole, those that it did not find. Under the lock.
+ */
+static void take_out_gone(struct fm_group_count *gc, bool is_whole, struct fm_list *gone)
+{
+	int64_t now = now_ns();
+
+	gc->until_ns = INT64_MAX;
+	fm_list_each(at, next, &gc->groups) {
+		struct group *g = fm_container_of(at, struct group, at);
+
+		if (g->expires_ns <= now || (is_whole && g->look != gc->looks)) {
+			group_take_out(gc, g);
+			fm_list_append(gone, &g->at);
+		} else if (g->expires_ns < gc->until_ns) {
+			gc->until_ns = g->expires_ns;
+		}
+	}
+}
+
+/* Whether one more may be counted. Under the lock. */
+static bool has_room(struct fm_group_count *gc, struct fm_list *gone)
+{
+	if (gc->count >= FM_GROUPS_OPEN_MAX && now_ns() >= gc->until_ns)
+		take_out_gone(gc, false, gone);
+	return gc->count < FM_GROUPS_OPEN_MAX;
+}
+
+/* Without the lock. */
+static void free_gone(struct fm_list *gone)
+{
+	fm_list_each(at, next, gone)
+		group_free(fm_container_of(at, struct group, at));
 }
 
 int fm_group_count_add(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
@@ -245,20 +284,23 @@ int fm_group_count_add(struct fm_group_count *gc, const struct fm_group_key *key
 {
 	struct fm_group_watch *was = NULL;
 	uint32_t total, own;
+	struct fm_list gone;
 	struct group *g;
 	int ret = 0;
 
+	fm_list_init(&gone);
 	pthread_mutex_lock(&gc->lock);
 	g = find(gc, key);
 	if (g)
 		g->expires_ns = INT64_MIN;	/* the inode is used again */
 	own = count_of(gc, uid);
-	total = gc->count;
-	if (own < gc->limit && total < FM_GROUPS_OPEN_MAX)
+	if (own < gc->limit && has_room(gc, &gone))
 		ret = note(gc, key, uid, expires_ns, &was);
 	else
 		ret = -EDQUOT;
+	total = gc->count;
 	pthread_mutex_unlock(&gc->lock);
+	free_gone(&gone);
 	fm_group_watch_put(was);
 	if (ret == -EDQUOT && own >= gc->limit)
 		return fm_err_set(err, ret,
@@ -298,31 +340,26 @@ void fm_group_count_found(struct fm_group_count *gc, const struct fm_group_key *
 			  int64_t expires_ns)
 {
 	struct fm_group_watch *was = NULL;
+	struct fm_list gone;
 
+	fm_list_init(&gone);
 	pthread_mutex_lock(&gc->lock);
-	if (find(gc, key) || gc->count < FM_GROUPS_OPEN_MAX)
+	if (find(gc, key) || has_room(gc, &gone))
 		(void)note(gc, key, uid, expires_ns, &was);	/* else: the next look has memory */
 	pthread_mutex_unlock(&gc->lock);
+	free_gone(&gone);
 	fm_group_watch_put(was);
 }
 
-void fm_group_count_looked(struct fm_group_count *gc)
+void fm_group_count_looked(struct fm_group_count *gc, bool is_whole)
 {
 	struct fm_list gone;
 
 	fm_list_init(&gone);
 	pthread_mutex_lock(&gc->lock);
-	fm_list_each(at, next, &gc->groups) {
-		struct group *g = fm_container_of(at, struct group, at);
-
-		if (g->look == gc->looks)
-			continue;
-		group_take_out(gc, g);
-		fm_list_append(&gone, &g->at);
-	}
+	take_out_gone(gc, is_whole, &gone);
 	pthread_mutex_unlock(&gc->lock);
-	fm_list_each(at, next, &gone)
-		group_free(fm_container_of(at, struct group, at));
+	free_gone(&gone);
 }
 
 /* Gives the group a watch that was opened. What is not wanted any more is *watch then. */

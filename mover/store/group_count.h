@@ -5,8 +5,8 @@
  *
  * In memory: what is begun is added, what ends is dropped, and what an earlier daemon left is found
  * by the first look through the store, until which more than that can be begun. What went with the
- * directory above it is missed by the next look. A group whose time is over does not count. Any
- * thread.
+ * directory above it is missed by the next look that is whole. A group whose time is over does not
+ * count, and is dropped where there is no more room, or at the end of the next look. Any thread.
  */
 #ifndef FM_STORE_GROUP_COUNT_H
 #define FM_STORE_GROUP_COUNT_H
@@ -30,6 +30,7 @@ struct fm_group_count {
 	uint32_t count;
 	uint32_t limit;			/* of one user */
 	uint32_t looks;			/* how often a look through the store began */
+	int64_t until_ns;		/* the time of none of them is over before */
 	struct fm_group_watches watches;
 };
 
@@ -44,13 +45,14 @@ int fm_group_count_add(struct fm_group_count *gc, const struct fm_group_key *key
 void fm_group_count_drop(struct fm_group_count *gc, const struct fm_group_key *key);
 
 /*
- * A look through the store begins; an open group is found, whoever has how many; the store was
- * looked through, and the groups that were not found are dropped. One look at a time.
+ * A look through the store begins; an open group is found, whoever has how many; the look has
+ * ended, and the groups whose time is over are dropped. is_whole: it found all that there are, so
+ * those that it did not find have gone, and are dropped, too. One look at a time.
  */
 void fm_group_count_look(struct fm_group_count *gc);
 void fm_group_count_found(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
 			  int64_t expires_ns);
-void fm_group_count_looked(struct fm_group_count *gc);
+void fm_group_count_looked(struct fm_group_count *gc, bool is_whole);
 
 /*
  * From now on the file system of a group that is counted is watched (group_watch.h), if it was not

@@ -341,18 +341,8 @@ static bool is_closed(int ret)
 	return ret == -EACCES || ret == -EPERM || ret == -EOVERFLOW;
 }
 
-/*
- * The walk is at its end. A group that it did not find is forgotten, and with it which errors of
- * writing its members had: not where it may lie in what the file system did not give.
- */
-static void swept_all(struct sweep *sw, bool is_whole)
-{
-	fm_aside_complete(sw->sd);
-	if (is_whole)
-		fm_group_count_looked(&sw->sd->groups);
-}
-
-static void sweep_walk(struct sweep *sw, struct fm_walk *walk)
+/* true: the walk came to its end, and all was met in which a group may lie. */
+static bool sweep_walk(struct sweep *sw, struct fm_walk *walk)
 {
 	uint64_t *max_ns = &sw->sd->sweep_ns;
 	uint64_t begun_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
@@ -369,17 +359,18 @@ static void sweep_walk(struct sweep *sw, struct fm_walk *walk)
 			continue;
 		}
 		if (ret == 0)
-			swept_all(sw, is_whole);
+			fm_aside_complete(sw->sd);
 		if (ret <= 0)
-			return;
+			return ret == 0 && is_whole;
 		if (!at.is_leaving && fm_path_is_reserved(at.name))
 			sweep_entry(sw, walk, &at);
 		if (FM_FAULT("sweep.time") ||
 		    fm_clock_real.now_ns(fm_clock_real.ctx) - begun_ns > *max_ns) {
 			*max_ns *= 2;
-			return;
+			return false;
 		}
 	}
+	return false;
 }
 
 static void read_clocks(struct sweep *sw)
@@ -398,6 +389,7 @@ void fm_sweep(struct fm_store_dir *dir, const atomic_bool *is_over)
 {
 	struct sweep sw = { .sd = dir, .is_over = is_over };
 	struct fm_walk *walk = fm_sys_alloc(sizeof(*walk));
+	bool is_whole = false;
 	int fd;
 
 	if (!walk)
@@ -406,10 +398,12 @@ void fm_sweep(struct fm_store_dir *dir, const atomic_bool *is_over)
 	fm_group_count_look(&dir->groups);
 	fd = fm_sys_open_beneath(dir->root, ".", O_RDONLY | O_DIRECTORY);
 	if (fd >= 0 && fm_walk_start(walk, fd) == 0)
-		sweep_walk(&sw, walk);
+		is_whole = sweep_walk(&sw, walk);
 	if (fd >= 0)
 		fm_walk_end(walk);
 	free(walk);
+	/* With a group is forgotten which errors of writing its members had. */
+	fm_group_count_looked(&dir->groups, is_whole);
 	if (sw.removed > 0)
 		fm_log_info("store %s: removed %u file%s and directories that interrupted "
 			    "transfers had left",

@@ -59,7 +59,7 @@ static void test_many(void)
 		fm_group_count_look(&gc);
 		for (uint32_t i = 0; i < MANY; i++)
 			found(i, i % 4, LATER);
-		fm_group_count_looked(&gc);
+		fm_group_count_looked(&gc, true);
 		CU_ASSERT_EQUAL(gc.count, MANY);
 	}
 	found(MANY, 1, LATER); /* one more than there may be */
@@ -72,7 +72,7 @@ static void test_many(void)
 	fm_group_count_look(&gc);
 	for (uint32_t i = 0; i < MANY; i += 4)
 		found(i, 0, LATER);
-	fm_group_count_looked(&gc);
+	fm_group_count_looked(&gc, true);
 	CU_ASSERT_EQUAL(gc.count, MANY / 4);
 	for (uint32_t i = 0; i < MANY; i++)	/* none looks at all others */
 		CU_ASSERT_EQUAL(i % 4 == 0 ? 0 : add(i, i % 4), 0);
@@ -133,22 +133,56 @@ static void test_begun_amid_a_look(void)
 	CU_ASSERT_EQUAL(add(1, 7), 0);
 	fm_group_count_look(&gc);
 	CU_ASSERT_EQUAL(add(2, 7), 0); /* where the look was already */
-	fm_group_count_looked(&gc);
+	fm_group_count_looked(&gc, true);
 	CU_ASSERT_EQUAL(gc.count, 1);
 	CU_ASSERT_EQUAL(add(3, 7), 0);
 	CU_ASSERT_EQUAL(add(4, 7), -EDQUOT);
 	fm_group_count_free(&gc);
 }
 
-static int watched(unsigned n)
+static int watched_until(unsigned n, int64_t expires_ns)
 {
 	const struct fm_group_key key = key_of(n);
 	int dir = open(".", O_RDONLY | O_DIRECTORY), ret;
 
-	found(n, 0, LATER);
+	found(n, 0, expires_ns);
 	ret = fm_group_count_watch(&gc, &key, dir);
 	close(dir);
 	return ret;
+}
+
+static int watched(unsigned n)
+{
+	return watched_until(n, LATER);
+}
+
+/*
+ * Goal:   what vanished in a store that is never looked through as a whole does not keep others out
+ *         for ever, nor stays watched: its time is over some day. What goes on stays.
+ */
+static void test_never_whole(void)
+{
+	fm_group_count_init(&gc, MANY);
+	fm_group_count_look(&gc);
+	for (uint32_t i = 0; i < MANY; i++)
+		found(i, i % 4, i % 2 == 0 ? OVER : LATER);
+	CU_ASSERT_EQUAL(gc.count, MANY);
+	CU_ASSERT_EQUAL(add(MANY, 7), 0);
+	CU_ASSERT_EQUAL(gc.count, MANY / 2 + 1);
+	for (uint32_t i = 0; gc.count < MANY; i += 2)
+		found(i, 0, OVER);
+	found(MANY + 1, 7, LATER);
+	CU_ASSERT_EQUAL(gc.count, MANY / 2 + 2);
+	CU_ASSERT_EQUAL(watched(1), 0);
+	CU_ASSERT_EQUAL(watched_until(2, OVER), 0);
+	CU_ASSERT_EQUAL(gc.watches.count, 2);
+	fm_group_count_look(&gc);
+	fm_group_count_looked(&gc, false);
+	CU_ASSERT_EQUAL(gc.count, MANY / 2 + 2);
+	CU_ASSERT_EQUAL(gc.watches.count, 1);
+	fm_group_count_looked(&gc, true);
+	CU_ASSERT_EQUAL(gc.count + gc.watches.count, 0);
+	fm_group_count_free(&gc);
 }
 
 static int synced(unsigned n)
@@ -269,6 +303,7 @@ static const struct fm_test tests[] = {
 	{ "a group counts for its user until its time is over", test_users },
 	{ "a group that ends meanwhile makes room", test_ends },
 	{ "what is begun while the store is looked through stays", test_begun_amid_a_look },
+	{ "a group that is never missed goes when its time is over", test_never_whole },
 	{ "a failed sync is one of each group that is watched with it", test_watches },
 	{ "nothing of a group is another's that has its inode", test_inode_again },
 	{ "who watches a silent file system keeps nobody else", test_silent },
