@@ -6,8 +6,9 @@
  *
  * A walk over the store, for a minute at most. One that did not come to the end makes the next one
  * take twice as long, since that meets the same entries first: so whatever the store's size, an
- * hourly sweep gets to its end within hours. A directory that cannot be read is passed over. Links
- * are not followed, nothing that a transfer works on is touched.
+ * hourly sweep gets to its end within hours. A directory that cannot be read is passed over, and no
+ * group is taken for gone then, which may lie in it. Links are not followed, nothing that a
+ * transfer works on is touched.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -335,12 +336,6 @@ static void sweep_entry(struct sweep *sw, struct fm_walk *walk, const struct fm_
 	}
 }
 
-/* Whether a directory is passed over for what it is, and not for what fails just now. */
-static bool is_closed(int ret)
-{
-	return ret == -EACCES || ret == -EPERM || ret == -EOVERFLOW;
-}
-
 /* true: the walk came to its end, and all was met in which a group may lie. */
 static bool sweep_walk(struct sweep *sw, struct fm_walk *walk)
 {
@@ -355,7 +350,7 @@ static bool sweep_walk(struct sweep *sw, struct fm_walk *walk)
 	while (!atomic_load(sw->is_over)) {
 		ret = fm_walk_next(walk, &at);
 		if (fm_walk_goes_on(walk, ret)) {
-			is_whole = is_whole && is_closed(ret);
+			is_whole = is_whole && fm_walk_is_lost_found(walk, &at);
 			continue;
 		}
 		if (ret == 0)

@@ -889,6 +889,35 @@ static void test_swept_unread(void)
 	lane_close(&l);
 }
 
+/*
+ * Goal:   nor by one that passes over a directory which is nested too deep, or which this service
+ *         may not read just now; but for the one of fsck, in which there are no groups.
+ */
+static void test_swept_passed_over(void)
+{
+	if (fm_test_lacks_faults())
+		return;
+	begin_limited(ON_DISK, LIMIT);
+	CU_ASSERT_EQUAL(mkdir(at("d"), 0755), 0);
+	CU_ASSERT_EQUAL(begin_at("d/a"), 0);
+	CU_ASSERT_EQUAL(begin_at("d/b"), 0);
+	fm_fault_arm("store.walk_deep", 2);	/* the first one is the store */
+	sweep();
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
+	remove_all(at("d"));
+	CU_ASSERT_EQUAL(mkdir(at("lost+found"), 0700), 0);
+	fm_fault_arm("store.walk_deep", 2);
+	sweep();
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(begin_at("c"), geteuid() == 0 ? 0 : -EDQUOT);
+	s->ops->free(s);
+	dir_remove(dir);
+	lane_close(&l);
+}
+
 /* A third one is refused, until one of the two has ended; of a user, whoever else has some. */
 static void test_limit(void)
 {
@@ -1009,6 +1038,7 @@ static void test_missing(void)
 static const struct fm_test tests[] = {
 	{ "a user has so many groups open, and no more", test_limit },
 	{"a sweep that cannot read forgets none", test_swept_unread},
+	{"nor one that passes a directory over", test_swept_passed_over},
 	{ "groups that are found count, and those that went do not", test_limit_is_looked_up },
 	{ "a group whose time is over does not count", test_limit_and_time },
 	{ "a begin that failed does not count", test_limit_and_faults },
