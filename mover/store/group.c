@@ -312,8 +312,9 @@ static int count_and_name(struct fm_store_dir *sd, const struct fm_path_parent *
 			  : name_group(sd, parent, path, made, mine, other, err);
 	if (ret != 0)
 		fm_group_count_drop(&sd->groups, &g->key);
-	if (ret > 0)
-		fm_group_count_found(&sd->groups, &other->key, mine->uid, other->record.expires_ns);
+	if (ret > 0)	/* or the sweep counts it */
+		(void)fm_group_count_found(&sd->groups, &other->key, mine->uid,
+					   other->record.expires_ns);
 	return ret;
 }
 
@@ -497,10 +498,10 @@ int fm_group_do(struct fm_store_dir *dir, const char *path, const struct fm_who 
  * does not end meanwhile. */
 static int watch_found(struct fm_store_dir *sd, const struct fm_group_dir *g, struct fm_err *err)
 {
-	int ret;
+	int ret = fm_group_count_found(&sd->groups, &g->key, g->record.uid, g->record.expires_ns);
 
-	fm_group_count_found(&sd->groups, &g->key, g->record.uid, g->record.expires_ns);
-	ret = watch(sd, g, g->fd);
+	if (ret == 0)
+		ret = watch(sd, g, g->fd);
 	return ret < 0 ? fm_err_sys(err, ret, "watch the file system of the group") : 0;
 }
 
@@ -789,57 +790,65 @@ static bool sweep_alone(struct fm_store_dir *sd, int parent, const char *path,
 	return fm_group_dir_remove(sd, parent, g) == 0;
 }
 
-/* Counts an open group, unless it ends meanwhile: who ends it drops it then, or has done so. */
-static void count_found(struct fm_store_dir *sd, struct fm_group_dir *g)
+/*
+ * Counts an open group, unless it ends meanwhile: who ends it drops it then, or has done so. 0, or
+ * why it may not be counted.
+ */
+static int count_found(struct fm_store_dir *sd, struct fm_group_dir *g)
 {
 	const struct fm_group_record *r = &g->record;
+	int ret = fm_group_count_found(&sd->groups, &g->key, r->uid, r->expires_ns);
 	struct fm_err unsaid;
 
-	fm_group_count_found(&sd->groups, &g->key, r->uid, r->expires_ns);
-	if (fm_group_dir_read(g, &unsaid) < 0 || !g->is_open)
+	if (ret == 0)
+		ret = fm_group_dir_read(g, &unsaid);
+	if (ret == -EBADMSG || (ret == 0 && !g->is_open)) {
 		fm_group_count_drop(&sd->groups, &g->key);
-	else
+		return 0;
+	}
+	if (ret == 0)
 		(void)watch(sd, g, g->fd);	/* or when the next member comes */
+	return ret;
 }
 
 /*
- * Whether the sweep may have something to do: members are not kept out for nothing. A group that
- * goes on is counted, by its own name and not by the one that it is made under.
+ * 1: the sweep may have something to do, for which alone members are kept out. 0: it goes on, and
+ * is counted, by its own name and not by the one that it is made under; or nobody knows whose it
+ * is. An error: it cannot be looked at.
  */
-static bool is_swept(struct fm_store_dir *sd, struct fm_group_dir *g)
+static int look_at(struct fm_store_dir *sd, struct fm_group_dir *g)
 {
 	char name[FM_GROUP_NAME_LEN + 1];
 	struct fm_err err;
 	int ret = fm_group_dir_read(g, &err);
 
 	if (ret < 0)
-		return ret == -EBADMSG && is_left(sd, g);
+		return ret == -EBADMSG ? is_left(sd, g) : ret;
 	if (!g->is_open || fm_group_dir_is_over(g))
-		return true;
+		return 1;
 	fm_group_dir_name(g->record.name, name);
-	if (strcmp(name, g->name) == 0)
-		count_found(sd, g);
-	return false;
+	return strcmp(name, g->name) == 0 ? count_found(sd, g) : 0;
 }
 
-bool fm_group_sweep(struct fm_store_dir *dir, int parent, const char *name, const char *path)
+int fm_group_sweep(struct fm_store_dir *dir, int parent, const char *name, const char *path)
 {
 	struct fm_group_dir *g = fm_sys_alloc(sizeof(*g));
+	int ret = g ? fm_group_dir_open(parent, name, g) : -ENOMEM;
 	struct fm_group_use *alone;
-	bool is_gone = false;
 	struct fm_err err;
 
-	if (!g)
-		return false;
-	if (fm_group_dir_open(parent, name, g) < 0) {
+	if (ret < 0) {
 		free(g);
-		return false;
+		return ret == -ENOENT || ret == -EPERM ? 0 : ret;
 	}
-	if (is_swept(dir, g) && fm_group_close(&g->key, 0, &alone, &err) == 0) {
-		is_gone = sweep_alone(dir, parent, path, g);
+	ret = look_at(dir, g);
+	if (ret > 0)
+		ret = fm_group_close(&g->key, 0, &alone, &err) == 0;
+	if (ret > 0) {
+		ret = sweep_alone(dir, parent, path, g);
 		fm_group_let_go(alone);
 	}
 	fm_group_dir_close(g);
 	free(g);
-	return is_gone;
+	return ret;
 }

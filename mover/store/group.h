@@ -75,7 +75,10 @@ int fm_group_stay_out(struct fm_store_dir *dir, const char *path, struct fm_err 
 void fm_group_forget(struct fm_store_dir *dir, const struct fm_path_parent *parent,
 		     const char *path);
 
-/* For a store's sweep: ends a group whose time is over. true: it is gone. */
-bool fm_group_sweep(struct fm_store_dir *dir, int parent, const char *name, const char *path);
+/*
+ * For a store's sweep: ends a group whose time is over, and counts one that goes on. 1: it is gone.
+ * 0: it stays, or was none. An error: what it is cannot be known just now.
+ */
+int fm_group_sweep(struct fm_store_dir *dir, int parent, const char *name, const char *path);
 
 #endif

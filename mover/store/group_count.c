@@ -336,19 +336,21 @@ void fm_group_count_look(struct fm_group_count *gc)
 	pthread_mutex_unlock(&gc->lock);
 }
 
-void fm_group_count_found(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
-			  int64_t expires_ns)
+int fm_group_count_found(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
+			 int64_t expires_ns)
 {
 	struct fm_group_watch *was = NULL;
 	struct fm_list gone;
+	int ret = 0;
 
 	fm_list_init(&gone);
 	pthread_mutex_lock(&gc->lock);
 	if (find(gc, key) || has_room(gc, &gone))
-		(void)note(gc, key, uid, expires_ns, &was);	/* else: the next look has memory */
+		ret = note(gc, key, uid, expires_ns, &was);
 	pthread_mutex_unlock(&gc->lock);
 	free_gone(&gone);
 	fm_group_watch_put(was);
+	return ret;
 }
 
 void fm_group_count_looked(struct fm_group_count *gc, bool is_whole)

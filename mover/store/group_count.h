@@ -45,13 +45,14 @@ int fm_group_count_add(struct fm_group_count *gc, const struct fm_group_key *key
 void fm_group_count_drop(struct fm_group_count *gc, const struct fm_group_key *key);
 
 /*
- * A look through the store begins; an open group is found, whoever has how many; the look has
- * ended, and the groups whose time is over are dropped. is_whole: it found all that there are, so
- * those that it did not find have gone, and are dropped, too. One look at a time.
+ * A look through the store begins; an open group is found, whoever has how many (-ENOMEM: it may
+ * not be counted; if the store has no room for it, it is not); the look has ended, and the groups
+ * whose time is over are dropped. is_whole: it found all that there are, so those that it did not
+ * find have gone, and are dropped, too. One look at a time.
  */
 void fm_group_count_look(struct fm_group_count *gc);
-void fm_group_count_found(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
-			  int64_t expires_ns);
+int fm_group_count_found(struct fm_group_count *gc, const struct fm_group_key *key, uint32_t uid,
+			 int64_t expires_ns);
 void fm_group_count_looked(struct fm_group_count *gc, bool is_whole);
 
 /*

@@ -40,6 +40,7 @@ struct sweep {
 	int64_t now_ns;			/* since 1970 */
 	int64_t boot_ns;		/* when this machine was started */
 	unsigned removed;
+	bool has_unknown;		/* groups that could not be looked at */
 	unsigned foreign;		/* have a name of ours, and are none */
 	char first_foreign[FM_STAGING_NAME_LEN + 1];
 };
@@ -300,9 +301,13 @@ static void sweep_manifest(struct sweep *sw, int dir, const char *name)
 static void sweep_group(struct sweep *sw, struct fm_walk *walk, const struct fm_walk_at *at)
 {
 	char path[FM_PATH_LEN_MAX + 1];
+	int ret;
 
-	if (fm_walk_path(walk, at, path, sizeof(path)) < 0 ||
-	    !fm_group_sweep(sw->sd, at->dir, at->name, path))
+	if (fm_walk_path(walk, at, path, sizeof(path)) < 0)
+		return;
+	ret = fm_group_sweep(sw->sd, at->dir, at->name, path);
+	sw->has_unknown = sw->has_unknown || ret < 0;
+	if (ret <= 0)
 		return;
 	fm_walk_skip(walk);
 	sw->removed++;
@@ -356,7 +361,7 @@ static bool sweep_walk(struct sweep *sw, struct fm_walk *walk)
 		if (ret == 0)
 			fm_aside_complete(sw->sd);
 		if (ret <= 0)
-			return ret == 0 && is_whole;
+			return ret == 0 && is_whole && !sw->has_unknown;
 		if (!at.is_leaving && fm_path_is_reserved(at.name))
 			sweep_entry(sw, walk, &at);
 		if (FM_FAULT("sweep.time") ||

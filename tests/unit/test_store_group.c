@@ -865,11 +865,18 @@ static void sweep(void)
 	s->ops->sweep(s, &is_over);
 }
 
+static unsigned watches(void)
+{
+	return fm_container_of(s, struct fm_store_dir, store)->groups.watches.count;
+}
+
 /* Goal: a group is not forgotten, nor what is known of it, by a sweep to which the file system did
- * not give a directory. */
+ * not give a directory, or the group itself, or for which there was no memory. */
 static void test_swept_unread(void)
 {
-	bool has_fired = true;
+	static const char *const points[] = {"store.readdir", "store.open",    "store.alloc",
+					     "store.fstat",   "store.fstatat", "tree.open"};
+	bool has_fired;
 
 	if (fm_test_lacks_faults())
 		return;
@@ -877,16 +884,42 @@ static void test_swept_unread(void)
 	CU_ASSERT_EQUAL(mkdir(at("d"), 0755), 0);
 	CU_ASSERT_EQUAL(begin_at("a"), 0);
 	CU_ASSERT_EQUAL(begin_at("d/b"), 0);
-	for (unsigned n = 1; has_fired; n++) {
-		fm_fault_arm("store.readdir", n);
-		sweep();
-		has_fired = fm_fault_fired();
-		fm_fault_arm(NULL, 0);
-		CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
+	for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		has_fired = true;
+		for (unsigned n = 1; has_fired; n++) {
+			fm_fault_arm(points[i], n);
+			sweep();
+			has_fired = fm_fault_fired();
+			fm_fault_arm(NULL, 0);
+			CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
+			CU_ASSERT_EQUAL(watches(), 2);
+		}
 	}
 	s->ops->free(s);
 	dir_remove(dir);
 	lane_close(&l);
+}
+
+/* Goal: no member comes to a group whose file system nobody watches. */
+static void test_member_unwatched(void)
+{
+	bool has_fired = true;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	for (unsigned n = 1; has_fired; n++) {
+		s->ops->free(s);
+		s = store_open(dir);	/* which has not looked through it */
+		fm_fault_arm("store.alloc", n);
+		if (enter_as("run/m", false) == 0)
+			CU_ASSERT_EQUAL(watches(), 1);
+		has_fired = fm_fault_fired();
+		fm_fault_arm(NULL, 0);
+	}
+	CU_ASSERT_EQUAL(group(FM_GROUP_DISCARD), 0);
+	end();
 }
 
 /*
@@ -1039,6 +1072,7 @@ static const struct fm_test tests[] = {
 	{ "a user has so many groups open, and no more", test_limit },
 	{"a sweep that cannot read forgets none", test_swept_unread},
 	{"nor one that passes a directory over", test_swept_passed_over},
+	{"a member comes to a group that is watched", test_member_unwatched},
 	{ "groups that are found count, and those that went do not", test_limit_is_looked_up },
 	{ "a group whose time is over does not count", test_limit_and_time },
 	{ "a begin that failed does not count", test_limit_and_faults },
