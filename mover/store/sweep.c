@@ -303,8 +303,9 @@ static void sweep_group(struct sweep *sw, struct fm_walk *walk, const struct fm_
 	char path[FM_PATH_LEN_MAX + 1];
 	int ret;
 
+	/* That is for texts, and finds what is put aside. */
 	if (fm_walk_path(walk, at, path, sizeof(path)) < 0)
-		return;
+		(void)snprintf(path, sizeof(path), "%s", at->name);
 	ret = fm_group_sweep(sw->sd, at->dir, at->name, path);
 	sw->has_unknown = sw->has_unknown || ret < 0;
 	if (ret <= 0)

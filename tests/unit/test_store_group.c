@@ -951,6 +951,41 @@ static void test_swept_passed_over(void)
 	lane_close(&l);
 }
 
+/* The longest path that there may be: that of its group's directory is longer. */
+static const char *longest_path(void)
+{
+	static char path[FM_PATH_LEN_MAX + 1];
+
+	memset(path, 'p', FM_PATH_LEN_MAX);
+	for (size_t i = 200; i < FM_PATH_LEN_MAX - 2; i += 200)
+		path[i] = '/';
+	path[FM_PATH_LEN_MAX - 2] = '/';
+	return path;
+}
+
+/* Goal: a group whose directory has a longer path than any counts, and ends with its time. */
+static void test_swept_long_path(void)
+{
+	struct fm_group_ask ask = {.op = FM_GROUP_BEGIN, .id = {1}, .members = 1, .expires_s = 1};
+	char command[120];
+
+	begin_limited(ON_DISK, 1);
+	CU_ASSERT_EQUAL(begin_at(longest_path()), 0);
+	s->ops->free(s);
+	open_limited(1);
+	sweep();
+	CU_ASSERT_EQUAL(begin_at("c"), -EDQUOT);
+	CU_ASSERT_EQUAL(group_at(longest_path(), FM_GROUP_DISCARD, &root_user), 0);
+	CU_ASSERT_EQUAL(s->ops->group(s, longest_path(), &root_user, &ask, &err), 0);
+	(void)usleep(1100000);
+	sweep();
+	snprintf(command, sizeof(command), "find '%s' -name '.fmove.*' | grep -q .", dir);
+	CU_ASSERT_NOT_EQUAL(system(command), 0);
+	s->ops->free(s);
+	dir_remove(dir);
+	lane_close(&l);
+}
+
 /* A third one is refused, until one of the two has ended; of a user, whoever else has some. */
 static void test_limit(void)
 {
@@ -1073,6 +1108,7 @@ static const struct fm_test tests[] = {
 	{"a sweep that cannot read forgets none", test_swept_unread},
 	{"nor one that passes a directory over", test_swept_passed_over},
 	{"a member comes to a group that is watched", test_member_unwatched},
+	{"a group below a path that is long is swept, too", test_swept_long_path},
 	{ "groups that are found count, and those that went do not", test_limit_is_looked_up },
 	{ "a group whose time is over does not count", test_limit_and_time },
 	{ "a begin that failed does not count", test_limit_and_faults },
