@@ -40,7 +40,7 @@ struct sweep {
 	int64_t now_ns;			/* since 1970 */
 	int64_t boot_ns;		/* when this machine was started */
 	unsigned removed;
-	bool has_unknown;		/* groups that could not be looked at */
+	bool has_missed;		/* where a group may lie, or what one is */
 	unsigned foreign;		/* have a name of ours, and are none */
 	char first_foreign[FM_STAGING_NAME_LEN + 1];
 };
@@ -307,7 +307,7 @@ static void sweep_group(struct sweep *sw, struct fm_walk *walk, const struct fm_
 	if (fm_walk_path(walk, at, path, sizeof(path)) < 0)
 		(void)snprintf(path, sizeof(path), "%s", at->name);
 	ret = fm_group_sweep(sw->sd, at->dir, at->name, path);
-	sw->has_unknown = sw->has_unknown || ret < 0;
+	sw->has_missed = sw->has_missed || ret < 0;
 	if (ret <= 0)
 		return;
 	fm_walk_skip(walk);
@@ -342,36 +342,42 @@ static void sweep_entry(struct sweep *sw, struct fm_walk *walk, const struct fm_
 	}
 }
 
-/* true: the walk came to its end, and all was met in which a group may lie. */
+/* The walk's next step. 1: there are more. 0: it is at its end. An error: it cannot go on. */
+static int sweep_next(struct sweep *sw, struct fm_walk *walk)
+{
+	struct fm_walk_at at;
+	int ret = fm_walk_next(walk, &at);
+
+	if (fm_walk_goes_on(walk, ret)) {
+		sw->has_missed = sw->has_missed || !fm_walk_is_lost_found(walk, &at);
+		return 1;
+	}
+	if (ret > 0 && !at.is_leaving && fm_path_is_reserved(at.name))
+		sweep_entry(sw, walk, &at);
+	return ret;
+}
+
+/* true: the walk came to its end, and met each group that there is. */
 static bool sweep_walk(struct sweep *sw, struct fm_walk *walk)
 {
 	uint64_t *max_ns = &sw->sd->sweep_ns;
 	uint64_t begun_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
-	struct fm_walk_at at;
-	bool is_whole = true;
-	int ret;
+	int ret = 1;
 
 	if (*max_ns == 0)
 		*max_ns = FIRST_NS;
-	while (!atomic_load(sw->is_over)) {
-		ret = fm_walk_next(walk, &at);
-		if (fm_walk_goes_on(walk, ret)) {
-			is_whole = is_whole && fm_walk_is_lost_found(walk, &at);
-			continue;
-		}
-		if (ret == 0)
-			fm_aside_complete(sw->sd);
-		if (ret <= 0)
-			return ret == 0 && is_whole && !sw->has_unknown;
-		if (!at.is_leaving && fm_path_is_reserved(at.name))
-			sweep_entry(sw, walk, &at);
-		if (FM_FAULT("sweep.time") ||
-		    fm_clock_real.now_ns(fm_clock_real.ctx) - begun_ns > *max_ns) {
+	while (ret > 0 && !atomic_load(sw->is_over)) {
+		ret = sweep_next(sw, walk);
+		if (ret > 0 &&
+		    (FM_FAULT("sweep.time") ||
+		     fm_clock_real.now_ns(fm_clock_real.ctx) - begun_ns > *max_ns)) {
 			*max_ns *= 2;
-			return false;
+			break;
 		}
 	}
-	return false;
+	if (ret == 0)
+		fm_aside_complete(sw->sd);
+	return ret == 0 && !sw->has_missed;
 }
 
 static void read_clocks(struct sweep *sw)

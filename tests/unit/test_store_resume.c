@@ -1329,6 +1329,38 @@ static void test_sweep_cut(void)
 #endif
 }
 
+/* The second directory cannot be read, and the time is over right behind that. */
+static void fail_late(void *ctx, const char *point)
+{
+	unsigned *reads = ctx;
+
+	if (strcmp(point, "store.readdir") == 0 && ++*reads == 2)
+		fm_fault_arm(point, 1);
+	else if (strcmp(point, "sweep.time") == 0 && *reads == 2)
+		fm_fault_arm(point, 1);
+}
+
+/* Goal: directories that take their time to fail are no reason for a sweep to go on beyond its. */
+static void test_sweep_cut_by_failures(void)
+{
+	static const atomic_bool not_over;
+	unsigned reads = 0;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(mkdir(at("only"), 0700), 0);
+	fm_fault_watch(fail_late, &reads);
+	s->ops->sweep(s, &not_over);
+	fm_fault_watch(NULL, NULL);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(reads, 2);
+	CU_ASSERT_EQUAL(fm_container_of(s, struct fm_store_dir, store)->sweep_ns,
+			120 * NS_PER_S);
+	CU_ASSERT_EQUAL(rmdir(at("only")), 0);
+	end();
+}
+
 /* -------------------------------------------------------------------------------- every failure */
 
 static int step_first(void)
@@ -1496,6 +1528,7 @@ static const struct fm_test tests[] = {
 	{ "and is put aside by a later sweep if one fails", test_swept_while_it_fails },
 	{ "what only has such a name is not walked through", test_foreign_not_walked },
 	{ "one that does not come to the end makes the next one longer", test_sweep_cut },
+	{"nor do directories that fail keep it beyond its time", test_sweep_cut_by_failures},
 	{ "what must stay does not go under the name of what is old", test_sweep_exchanged },
 	{ "what is nowhere else is kept for its time, whatever its name", test_kept_renamed },
 	{ "whatever fails, the next try is right", test_each_failure },
