@@ -75,7 +75,7 @@ void fm_aside_init(struct fm_aside_index *index)
 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&index->completed, &attr);
+	pthread_cond_init(&index->looked, &attr);
 	pthread_condattr_destroy(&attr);
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	index->opened_ns = fm_time_ns(&now);
@@ -96,7 +96,7 @@ void fm_aside_free(struct fm_aside_index *index)
 	pthread_mutex_destroy(&index->lock);
 	pthread_mutex_destroy(&index->removing);
 	pthread_mutex_destroy(&index->looking);
-	pthread_cond_destroy(&index->completed);
+	pthread_cond_destroy(&index->looked);
 }
 
 /* ---- one of them ---- */
@@ -319,42 +319,43 @@ void fm_aside_add(struct fm_store_dir *dir, const char *path)
 	pthread_mutex_unlock(&index->lock);
 }
 
-void fm_aside_complete(struct fm_store_dir *dir)
+void fm_aside_looked(struct fm_store_dir *dir, bool is_complete)
 {
 	pthread_mutex_lock(&dir->aside.lock);
-	dir->aside.is_complete = true;
-	pthread_cond_broadcast(&dir->aside.completed);
+	dir->aside.is_looked = true;
+	dir->aside.is_complete = dir->aside.is_complete || is_complete;
+	pthread_cond_broadcast(&dir->aside.looked);
 	pthread_mutex_unlock(&dir->aside.lock);
 }
 
-static bool is_complete(struct fm_aside_index *index)
+static bool is_set(struct fm_aside_index *index, const bool *what)
 {
 	bool is;
 
 	pthread_mutex_lock(&index->lock);
-	is = index->is_complete;
+	is = *what;
 	pthread_mutex_unlock(&index->lock);
 	return is;
 }
 
 /*
  * Waits until the daemon has looked through the store after its start, so that the first who asks
- * need not ask twice. Not for long, since he has a worker meanwhile.
+ * need not ask twice. Not for long, since he has a worker meanwhile. Whether all is known then.
  */
-static bool await_complete(struct fm_aside_index *index)
+static bool await_look(struct fm_aside_index *index)
 {
 	struct timespec end;
 	int ret = 0;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += AWAIT_S_MAX;
-	while (!is_complete(index) && ret == 0 && !FM_FAULT("aside.await")) {
+	while (!is_set(index, &index->is_looked) && ret == 0 && !FM_FAULT("aside.await")) {
 		pthread_mutex_lock(&index->lock);
-		if (!index->is_complete)
-			ret = pthread_cond_timedwait(&index->completed, &index->lock, &end);
+		if (!index->is_looked)
+			ret = pthread_cond_timedwait(&index->looked, &index->lock, &end);
 		pthread_mutex_unlock(&index->lock);
 	}
-	return is_complete(index);
+	return is_set(index, &index->is_complete);
 }
 
 /*
@@ -576,7 +577,7 @@ bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count)
 	uint64_t now_ns = fm_clock_real.now_ns(fm_clock_real.ctx);
 	char path[FM_PATH_LEN_MAX + 1];
 	/* before: what is found meanwhile may be passed by */
-	bool is_known = is_complete(&dir->aside);
+	bool is_known = is_set(&dir->aside, &dir->aside.is_complete);
 
 	if (pthread_mutex_trylock(&dir->aside.looking) == 0) {
 		if (dir->aside.all_until_ns <= now_ns)
@@ -614,7 +615,7 @@ int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry,
 	char path[FM_PATH_LEN_MAX + 1], behind[FM_PATH_LEN_MAX + 1];
 	int ret, failed = 0;
 	/* before: what is found meanwhile may be passed by */
-	bool is_known = await_complete(&dir->aside);
+	bool is_known = await_look(&dir->aside);
 	uint64_t end_ns = fm_clock_real.now_ns(fm_clock_real.ctx) + PAGE_NS_MAX;
 
 	untell_path(is_dry ? after : "", behind);
@@ -650,7 +651,8 @@ int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry,
 		failed = fm_err_set(err, -EBUSY,
 				    "not all of it was looked through since the daemon was "
 				    "started, so more may be "
-				    "kept aside; run it again");
+				    "kept aside; run it again, or look in the node's log for a "
+				    "directory that cannot be read");
 	/* what failed is said by the page that has nothing else to say */
 	out->is_more = (out->is_more || failed < 0) && out->count > 0;
 	return out->count > 0 ? 0 : failed;

@@ -38,8 +38,9 @@ struct fm_aside_index {
 	struct fm_list entries;		/* the oldest first */
 	struct fm_share places;		/* of entries, by the owner of what is kept aside */
 	struct fm_share foreign;	/* of those that are no stashes */
-	bool is_complete;		/* the store was looked through once */
-	pthread_cond_t completed;	/* it is now */
+	bool is_looked;			/* the store was looked through once */
+	bool is_complete;		/* ... and all of it could be read */
+	pthread_cond_t looked;		/* it is now */
 	/* since 1970: what was put aside before is in nobody's use here */
 	int64_t opened_ns;
 	pthread_mutex_t looking;	/* held by who adds up, and of: */
@@ -56,8 +57,9 @@ void fm_aside_free(struct fm_aside_index *index);
  * is what is too much. */
 void fm_aside_add(struct fm_store_dir *dir, const char *path);
 
-/* The sweep went through the whole store. */
-void fm_aside_complete(struct fm_store_dir *dir);
+/* The sweep went through the whole store. is_complete: it failed at nothing, but what is closed to
+ * it. */
+void fm_aside_looked(struct fm_store_dir *dir, bool is_complete);
 
 /*
  * Whether so many bytes could become free if all of it went, on the file system of fd (-1: on any).
@@ -71,8 +73,8 @@ int fm_aside_drop_oldest(struct fm_store_dir *dir, int fd);
 
 /*
  * How much would go if all of them went, and how many there are. One looks at a time, and not again
- * soon: the others hear what was seen last. True: the store was looked through, and each of them at
- * least once; else there may be more.
+ * soon: the others hear what was seen last. True: all of the store was looked through, and each of
+ * them at least once; else there may be more.
  */
 bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count);
 
@@ -81,7 +83,7 @@ bool fm_aside_sum(struct fm_store_dir *dir, uint64_t *bytes, uint32_t *count);
  * it had, if that is known: those behind the path `after` ("": all), which stay (is_dry), or all,
  * which go. Ends early after some seconds: is_more then. An error if one cannot be removed and none
  * went. Before the store was looked through once it waits for that for some seconds. -EBUSY: it
- * still was not, and there is no more that is known.
+ * still was not, or not all of it, and there is no more that is known.
  */
 int fm_aside_page(struct fm_store_dir *dir, const char *after, bool is_dry,
 		  struct fm_space_page *out, struct fm_err *err);

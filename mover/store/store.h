@@ -357,7 +357,7 @@ struct fm_store_space {
 	/* goes with the directories that were replaced and are kept for a while ... */
 	uint64_t aside;
 	uint32_t trees;			/* ... which are so many */
-	/* the store was not looked through yet: there may be more of them */
+	/* not all of the store was looked through yet: there may be more */
 	bool is_counting;
 	/* what its rules allow who asks; of a store that he may only write to nothing else is
 	 * said */

@@ -24,6 +24,7 @@
 #include "mover/journal/partial.h"
 #include "mover/store/group.h"
 #include "mover/store/group_dir.h"
+#include "mover/store/path.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
@@ -41,6 +42,9 @@ struct sweep {
 	int64_t boot_ns;		/* when this machine was started */
 	unsigned removed;
 	bool has_missed;		/* where a group may lie, or what one is */
+	unsigned failed;		/* directories could not be read; of the first: */
+	int failed_why;
+	char first_failed[FM_PATH_LEN_MAX + 1];
 	unsigned foreign;		/* have a name of ours, and are none */
 	char first_foreign[FM_STAGING_NAME_LEN + 1];
 };
@@ -342,6 +346,25 @@ static void sweep_entry(struct sweep *sw, struct fm_walk *walk, const struct fm_
 	}
 }
 
+/* Whether a directory is passed over for what it is, as users make them, and not for a failure. */
+static bool is_closed(int ret)
+{
+	return ret == -EACCES || ret == -EPERM || ret == -EOVERFLOW;
+}
+
+static void pass_over(struct sweep *sw, const struct fm_walk *walk, const struct fm_walk_at *at,
+		      int ret)
+{
+	if (fm_walk_is_lost_found(walk, at))
+		return;
+	sw->has_missed = true;
+	if (is_closed(ret) || sw->failed++ > 0)
+		return;
+	sw->failed_why = ret;
+	if (fm_walk_path(walk, at, sw->first_failed, sizeof(sw->first_failed)) < 0)
+		(void)snprintf(sw->first_failed, sizeof(sw->first_failed), "%s", at->name);
+}
+
 /* The walk's next step. 1: there are more. 0: it is at its end. An error: it cannot go on. */
 static int sweep_next(struct sweep *sw, struct fm_walk *walk)
 {
@@ -349,7 +372,7 @@ static int sweep_next(struct sweep *sw, struct fm_walk *walk)
 	int ret = fm_walk_next(walk, &at);
 
 	if (fm_walk_goes_on(walk, ret)) {
-		sw->has_missed = sw->has_missed || !fm_walk_is_lost_found(walk, &at);
+		pass_over(sw, walk, &at, ret);
 		return 1;
 	}
 	if (ret > 0 && !at.is_leaving && fm_path_is_reserved(at.name))
@@ -376,7 +399,7 @@ static bool sweep_walk(struct sweep *sw, struct fm_walk *walk)
 		}
 	}
 	if (ret == 0)
-		fm_aside_complete(sw->sd);
+		fm_aside_looked(sw->sd, sw->failed == 0);
 	return ret == 0 && !sw->has_missed;
 }
 
@@ -390,6 +413,30 @@ static void read_clocks(struct sweep *sw)
 	sw->boot_ns = sw->now_ns - fm_time_ns(&up);
 	if (FM_FAULT("sweep.boot"))	/* started just now */
 		sw->boot_ns = sw->now_ns;
+}
+
+static void tell(const struct sweep *sw)
+{
+	const char *store = sw->sd->store.name;
+	struct fm_path_shown shown;
+
+	if (sw->removed > 0)
+		fm_log_info("store %s: removed %u file%s and directories that interrupted "
+			    "transfers had left",
+			    store, sw->removed, sw->removed == 1 ? "" : "s");
+	if (sw->foreign > 0)
+		fm_log_warn(
+			"store %s: %u director%s named as fmove names what it keeps aside or "
+			"makes, but of an earlier version "
+			"or of somebody else, %s first: nothing removes such, look through them",
+			store, sw->foreign, sw->foreign == 1 ? "y is" : "ies are",
+			sw->first_foreign);
+	if (sw->failed > 0)
+		fm_log_warn("store %s: %u director%s cannot be read, \"%s\" first (%s): what "
+			    "interrupted transfers left there stays, and what is kept aside there "
+			    "is not known",
+			    store, sw->failed, sw->failed == 1 ? "y" : "ies",
+			    fm_path_show(sw->first_failed, &shown), fm_err_name(sw->failed_why));
 }
 
 void fm_sweep(struct fm_store_dir *dir, const atomic_bool *is_over)
@@ -411,15 +458,5 @@ void fm_sweep(struct fm_store_dir *dir, const atomic_bool *is_over)
 	free(walk);
 	/* With a group is forgotten which errors of writing its members had. */
 	fm_group_count_looked(&dir->groups, is_whole);
-	if (sw.removed > 0)
-		fm_log_info("store %s: removed %u file%s and directories that interrupted "
-			    "transfers had left",
-			    dir->store.name, sw.removed, sw.removed == 1 ? "" : "s");
-	if (sw.foreign > 0)
-		fm_log_warn(
-			"store %s: %u director%s named as fmove names what it keeps aside or "
-			"makes, but of an earlier version "
-			"or of somebody else, %s first: nothing removes such, look through them",
-			dir->store.name, sw.foreign, sw.foreign == 1 ? "y is" : "ies are",
-			sw.first_foreign);
+	tell(&sw);
 }

@@ -719,7 +719,7 @@ struct fm_wire_groups {
 
 /* flags of SPACE: PURGE did not come to all of them; ask again; needs one */
 #define FM_WIRE_SPACE_MORE 1u
-/* the store was not looked through yet: aside may be more */
+/* not all of the store was looked through yet: aside may be more */
 #define FM_WIRE_SPACE_COUNTING 2u
 /* FREE: what the store's rules allow the asker */
 #define FM_WIRE_SPACE_READ 4u

@@ -328,7 +328,7 @@ static void prepare_aside(void)
 	(void)snprintf(aside, sizeof(aside), "%s", hold("d", FM_STAGING_OLD));
 	prepare_old();
 	fm_aside_add(store_dir(), aside);
-	fm_aside_complete(store_dir());
+	fm_aside_looked(store_dir(), true);
 }
 
 static int run_purge(void)

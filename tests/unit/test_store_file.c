@@ -13,6 +13,7 @@
 #include "mover/base/fault.h"
 #include "mover/store/aside.h"
 #include "tests/unit/may_mount.h"
+#include "mover/store/store_dir.h"
 #include "tests/unit/store_scene.h"
 
 /* -------------------------------------------------------------------------------------- content */
@@ -1135,8 +1136,10 @@ static void test_unread(void)
 	fm_fault_arm("store.readdir", 2);
 	reopen_keeping();
 	CU_ASSERT_TRUE(fm_fault_fired());
+	/* the sweep came to the end, though it has not seen all */
+	CU_ASSERT_TRUE(fm_container_of(s, struct fm_store_dir, store)->aside.is_looked);
 	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &space, &err), 0);
-	CU_ASSERT_FALSE(space.is_counting);	/* the sweep came to the end */
+	CU_ASSERT_TRUE(space.is_counting);
 	fm_fault_arm("store.readdir", 2);
 	CU_ASSERT_EQUAL(s->ops->purge_partials(s, "", &root_user, true, &left, &err), 0);
 	CU_ASSERT_TRUE(fm_fault_fired());
@@ -1250,6 +1253,43 @@ static void test_purge_before_it_is_known(void)
 	CU_ASSERT_TRUE(page.count == 1 && !page.is_more);
 	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), 0);
 	CU_ASSERT_EQUAL(page.count, 0);
+	end();
+}
+
+static void sweep_failing(const char *point, unsigned n)
+{
+	const atomic_bool is_over = false;
+
+	fm_fault_arm(point, n);
+	s->ops->sweep(s, &is_over);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+}
+
+/* Goal: so does who purges one of which a directory could not be read, at once; of what is nested
+ * too deep, or closed, as anybody may make it, nobody waits. */
+static void test_purge_after_a_failure(void)
+{
+	static struct fm_space_page page;
+	struct fm_store_space space;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin(bases[0], false);
+	CU_ASSERT_EQUAL(mkdir(at("d"), 0755), 0);
+	reopen_unseen();
+	sweep_failing("store.readdir", 2);
+	fm_fault_arm("aside.await", 1);		/* that it does not wait for more */
+	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), -EBUSY);
+	CU_ASSERT_FALSE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "look in the node's log for a directory that"));
+	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &space, &err), 0);
+	CU_ASSERT_TRUE(space.is_counting);
+	sweep_failing("store.walk_deep", 2);
+	CU_ASSERT_EQUAL(s->ops->purge(s, "", &root_user, false, &page, &err), 0);
+	CU_ASSERT_EQUAL(s->ops->space(s, &root_user, &space, &err), 0);
+	CU_ASSERT_FALSE(space.is_counting);
 	end();
 }
 
@@ -1420,6 +1460,7 @@ static const struct fm_test tests[] = {
 	{"who has very much aside leaves places for others", test_aside_shares},
 	{"a purge awaits the first look", test_purge_awaits_the_first_look},
 	{"a purge says that the store was not looked through yet", test_purge_before_it_is_known},
+	{"or that not all of it could be read", test_purge_after_a_failure},
 	{"files outlive their store", test_freed_early},
 };
 FM_TEST_MAIN("store file", tests)

@@ -70,7 +70,7 @@ struct fmove_space {
 	/* goes with the directories that were replaced and are kept for a while ... */
 	uint64_t aside;
 	uint64_t trees;			/* ... which are so many */
-	/* the store was not looked through yet: aside may be more */
+	/* not all of the store was looked through yet: aside may be more */
 	bool is_counting;
 	/* what its rules allow; of one that may only be written the rest says nothing */
 	bool may_read;
