@@ -24,14 +24,29 @@
 
 /* ---- life ---- */
 
+/*
+ * After a tick that comes late this node itself stood still, and with it the whole machine maybe,
+ * or all machines. What is here already has not been looked at, and others had no time either: so
+ * no peer is silent for that, and the services, which give up what takes too long, look at the next
+ * tick. That one is taken as it is: a node that is always late has to go on as well.
+ */
 static void tick_fire(struct fm_timer *timer)
 {
 	struct fm_engine *e = fm_container_of(timer, struct fm_engine, tick);
 	uint64_t now_ns = fm_engine_now(e);
+	uint64_t late_ns = now_ns - timer->at_ns;
+	bool was_still = late_ns > TICK_NS;
 
-	fm_list_each(at, next, &e->sessions)
-		fm_session_tick(fm_container_of(at, struct fm_session, at), now_ns);
-	fm_services_tick(e, now_ns);
+	fm_list_each(at, next, &e->sessions) {
+		struct fm_session *s = fm_container_of(at, struct fm_session, at);
+
+		if (was_still)
+			fm_session_stood_still(s, late_ns);
+		fm_session_tick(s, now_ns);
+	}
+	if (!was_still || e->is_tick_left_out)
+		fm_services_tick(e, now_ns);
+	e->is_tick_left_out = was_still && !e->is_tick_left_out;
 	if (!e->is_stopped)
 		fm_timer_set(e->env.loop, &e->tick, now_ns + TICK_NS);
 }

@@ -770,6 +770,12 @@ static void acceptor_tick(struct fm_session *s, uint64_t now_ns)
 		look_for_way(s, now_ns);
 }
 
+void fm_line_stood_still(struct fm_session *s, uint64_t still_ns)
+{
+	s->lines.answer_ns += still_ns;
+	s->lines.doubt_ns += still_ns;
+}
+
 void fm_line_tick(struct fm_session *s, uint64_t now_ns)
 {
 	struct fm_lines *l = &s->lines;

@@ -138,6 +138,9 @@ void fm_line_address_gone(struct fm_session *s, const struct fm_addr *gone);
  */
 void fm_line_address_there(struct fm_session *s, const struct fm_addr *there);
 
+/* This node stood still for so long: what is awaited is awaited for as much longer. */
+void fm_line_stood_still(struct fm_session *s, uint64_t still_ns);
+
 /* Twice a second, and once a second with the PING. */
 void fm_line_tick(struct fm_session *s, uint64_t now_ns);
 void fm_line_tell(struct fm_session *s);

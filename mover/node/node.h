@@ -96,6 +96,7 @@ struct fm_engine {
 	unsigned service_count;
 	void *service_state[FM_SERVICES_MAX];	/* of each of env.services */
 	struct fm_timer tick;
+	bool is_tick_left_out;		/* by the services, the last one: it came too late */
 	bool is_started;
 	bool is_stopping;
 	bool is_stopped;

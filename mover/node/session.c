@@ -873,6 +873,16 @@ bool fm_session_is_lost(const struct fm_session *s, struct fm_err *err)
 	return true;
 }
 
+void fm_session_stood_still(struct fm_session *s, uint64_t still_ns)
+{
+	uint64_t now_ns = fm_engine_now(s->engine);
+
+	/* It may have been heard after that, in this pass of the loop. */
+	s->heard_ns = s->heard_ns + still_ns < now_ns ? s->heard_ns + still_ns : now_ns;
+	s->deadline_ns += still_ns;
+	fm_line_stood_still(s, still_ns);
+}
+
 void fm_session_tick(struct fm_session *s, uint64_t now_ns)
 {
 	struct fm_wire_msg m = { .type = FM_WIRE_PING };

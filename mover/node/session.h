@@ -41,7 +41,7 @@ struct fm_session {
 	uint64_t up_ns;
 	/* not 0: another one is used; ends when what was begun on it has ended */
 	uint64_t retired_ns;
-	uint64_t heard_ns;
+	uint64_t heard_ns;		/* later by what this node stood still since */
 	uint64_t pinged_ns;
 	/* of the last PING that was answered before the next; 0: of none yet */
 	uint64_t round_trip_ns;
@@ -91,6 +91,9 @@ void fm_session_name_cable(const struct fm_session *s, struct fm_err *err);
 
 /* End it: err for the services and the log; bye: tell the peer this (NULL: nothing). */
 void fm_session_close(struct fm_session *s, const struct fm_err *err, const char *bye);
+
+/* Before a tick: this node stood still for so long until now. That was no silence of the peer. */
+void fm_session_stood_still(struct fm_session *s, uint64_t still_ns);
 
 /* Twice a second. */
 void fm_session_tick(struct fm_session *s, uint64_t now_ns);

@@ -109,6 +109,12 @@ static const char *ctl_peer(const struct fm_ctl *c)
 	return "test";
 }
 
+static void ctl_addrs(const struct fm_ctl *c, struct fm_addr *local, struct fm_addr *remote)
+{
+	(void)c;
+	*local = *remote = (struct fm_addr){ .name = "" };
+}
+
 static size_t net_addrs(struct fm_net *net, struct fm_addr *out, size_t max)
 {
 	(void)net;
@@ -145,6 +151,7 @@ static const struct fm_net_ops net_ops = {
 	.ctl_queued = ctl_queued,
 	.ctl_close = ctl_close,
 	.ctl_peer = ctl_peer,
+	.ctl_addrs = ctl_addrs,
 	.addrs = net_addrs,
 	.data_port = net_port,
 	.domain_new = domain_new,
@@ -670,6 +677,51 @@ static void on_asked(void *ctx, const struct fm_request_result *result)
 {
 	(void)ctx;
 	asked = result->err;
+}
+
+/*
+ * Goal:   what this node stood still is no silence of its peer, which may have stood still as well:
+ *         the session goes on, and what was asked for is answered. A peer that says nothing while
+ *         this node runs is lost all the same.
+ * Method: the time jumps, and what the peer says comes only after the tick; then it says nothing.
+ */
+static void test_stood_still(void)
+{
+	const struct fm_request_opts ls = {.verb = FM_VERB_LIST,
+					   .node = "b",
+					   .store = "s",
+					   .path = "x",
+					   .path_len = 1,
+					   .after = ""};
+	struct fm_wire_msg reply = { .type = FM_WIRE_REPLY };
+
+	begin();
+	engine->o.stall_ns = 10 * FM_NS_PER_S;
+	say_hello(FM_WIRE_VERSION, FM_WIRE_VERSION);
+	asked.code = 0;
+	CU_ASSERT_EQUAL_FATAL(fm_request_start(engine, &ls, on_asked, NULL, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_REQUEST);
+	reply.reply = (struct fm_wire_reply){.id = last.request.id,
+					     .code = EBUSY,
+					     .text = fm_wire_str("busy")};
+	moved_ns += 100 * FM_NS_PER_S;
+	spin();
+	CU_ASSERT_FALSE_FATAL(ctl.is_closed);
+	CU_ASSERT_EQUAL(last.type, FM_WIRE_PING);
+	CU_ASSERT_EQUAL(asked.code, 0);
+	say(&reply);
+	CU_ASSERT_EQUAL(asked.code, -EBUSY);
+	for (unsigned i = 0; i < 19; i++) {
+		moved_ns += FM_NS_PER_S / 2;
+		spin();
+	}
+	CU_ASSERT_FALSE_FATAL(ctl.is_closed);
+	for (unsigned i = 0; i < 3; i++) {
+		moved_ns += FM_NS_PER_S / 2;
+		spin();
+	}
+	CU_ASSERT_TRUE(ctl.is_closed);
+	end();
 }
 
 /* Goal: who asks a peer that is full hears that it may pass, of a request and of a verification as
@@ -1774,6 +1826,7 @@ static const struct fm_test tests[] = {
 	{"a put into a store that is not there is refused, and the session goes on", test_no_store},
 	{"and that fills no log", test_log_of_peer},
 	{"the log of jobs of a peer", test_log_of_peers_job},
+	{"what this node stood still is no silence of its peer", test_stood_still},
 	{"of a peer that is full is said that it may be asked again", test_a_full_peer},
 	{"who looks at what a peer has hears how its store is shared", test_a_shared_store},
 	{"where a store has nothing left for a transfer its peer may ask again", test_a_full_store},
