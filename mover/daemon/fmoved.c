@@ -492,6 +492,8 @@ static void look_at_stop(struct fm_timer *timer)
 	struct fm_fmoved *fmoved = fm_container_of(timer, struct fm_fmoved, deadline);
 	uint64_t now_ns = fm_loop_now(fmoved->loop);
 
+	/* This process may have stood still itself, and what it waits for not. */
+	fmoved->stop_by_ns += now_ns - timer->at_ns;
 	if (now_ns >= fmoved->stop_by_ns) {
 		fm_log_error("not stopped within %llu s; ending as it is",
 			     (unsigned long long)(STOP_NS / FM_NS_PER_S));
@@ -508,6 +510,8 @@ static void engine_stopped(void *ctx)
 {
 	struct fm_fmoved *fmoved = ctx;
 
+	/* it may be due in this very pass of the loop */
+	fm_timer_clear(fmoved->loop, &fmoved->deadline);
 	fm_loop_stop(fmoved->loop);
 }
 
