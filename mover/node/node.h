@@ -33,6 +33,7 @@ struct fm_store_ref {
 	uint64_t swept_ns;		/* when the last sweep of it began; 0: never */
 	unsigned room_asked;		/* questions about its room that have no answer yet ... */
 	uint64_t room_asked_ns;		/* ... since the first came, or another one was answered */
+	bool is_room_late;		/* and a tick found that this was too long ago */
 };
 
 struct fm_peer {

@@ -39,15 +39,21 @@ int fm_request_run_space(struct fm_request *r, struct fm_store *s)
 	return purge ? purge(s, r->path, &r->who, r->is_dry, p, &r->work_err) : 0;
 }
 
+static uint64_t asked_since_ns(const struct fm_request *r)
+{
+	const struct fm_store_ref *ref = r->store_ref;
+
+	return ref->room_asked > 0 ? fm_engine_now(r->engine) - ref->room_asked_ns : 0;
+}
+
 /* For how long the file system of that store has been silent; 0: it answers, or may yet. */
 static uint64_t silent_ns(const struct fm_request *r)
 {
-	const struct fm_store_ref *ref = r->store_ref;
-	uint64_t ns = ref->room_asked > 0 ? fm_engine_now(r->engine) - ref->room_asked_ns : 0;
+	uint64_t ns = asked_since_ns(r);
 
-	if (ref->store->is_silent)
+	if (r->store_ref->store->is_silent)
 		return ns > 0 ? ns : 1;
-	return ns >= PATIENCE_NS ? ns : 0;
+	return r->store_ref->is_room_late ? ns : 0;
 }
 
 static void forget_numbers(struct fm_store_space *space)
@@ -124,6 +130,7 @@ void fm_request_take_room(struct fm_request *r)
 	r->is_at_room = false;
 	r->store_ref->room_asked--;
 	r->store_ref->room_asked_ns = fm_engine_now(r->engine);
+	r->store_ref->is_room_late = false;
 	if (r->is_over)		/* what was said is being sent */
 		return;
 	r->room.may_read = space->may_read;
@@ -131,9 +138,14 @@ void fm_request_take_room(struct fm_request *r)
 	*space = r->room;
 }
 
+/* Only the tick judges: it knows whether this process stood still, and the file system did not. */
 void fm_request_check_room(struct fm_request *r)
 {
-	if (r->is_at_room && !r->is_over && silent_ns(r) > 0)
+	if (!r->is_at_room)
+		return;
+	if (asked_since_ns(r) >= PATIENCE_NS)
+		r->store_ref->is_room_late = true;
+	if (!r->is_over && silent_ns(r) > 0)
 		say_silent(r, silent_ns(r));
 }
 

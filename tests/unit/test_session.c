@@ -1063,6 +1063,46 @@ static void refuses_with(int code, int heard, bool may_ask_again)
 	end();
 }
 
+static int own_space(struct fm_store *s, const struct fm_who *who, struct fm_store_space *out,
+		     struct fm_err *err)
+{
+	(void)s;
+	(void)who;
+	(void)err;
+	*out = (struct fm_store_space){.size = 7};
+	return 0;
+}
+
+/* Goal: one question about a store's room that has no answer yet says nothing of its file system
+ * before a tick found so: this node itself may have stood still. */
+static void test_room_asked_before(void)
+{
+	const struct fm_request_opts df = {.verb = FM_VERB_FREE,
+					   .node = "a",
+					   .store = "own",
+					   .path = "",
+					   .after = ""};
+	struct fm_store_ops with_space = own_ops;
+	struct fm_store_ref *ref;
+
+	with_space.space = own_space;
+	own_store.ops = &with_space;
+	begin_with_own_store();
+	ref = fm_engine_store_get(engine, "own", 3);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(ref);
+	ref->room_asked = 1;
+	ref->room_asked_ns = clock_now(NULL);
+	moved_ns += 3 * FM_NS_PER_S;
+	asked.code = 1;
+	CU_ASSERT_EQUAL_FATAL(fm_request_start(engine, &df, on_asked, NULL, NULL), 0);
+	spin();
+	CU_ASSERT_EQUAL(asked.code, 0);
+	ref->room_asked = 0;
+	fm_engine_store_put(ref);
+	end();
+	own_store.ops = &own_ops;
+}
+
 /*
  * Goal: a peer hears that it may ask again where the store finds that nothing is left for it, or
  * has no descriptor just now; not where it is refused for good.
@@ -1830,6 +1870,7 @@ static const struct fm_test tests[] = {
 	{"of a peer that is full is said that it may be asked again", test_a_full_peer},
 	{"who looks at what a peer has hears how its store is shared", test_a_shared_store},
 	{"where a store has nothing left for a transfer its peer may ask again", test_a_full_store},
+	{"an unanswered question about room alone makes no store silent", test_room_asked_before},
 	{"half of everything is for other peers, also behind a reconnect", test_a_peers_share},
 	{"what a peer gave up counts while it is still read", test_verifications_of_one_peer},
 	{"a verification that a peer never answers ends", test_verifying_in_silence},
