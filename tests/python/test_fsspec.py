@@ -254,6 +254,40 @@ class Trees(FsspecCase):
         self.fs.get(f"{self.url}/t/last", self.local("last"), recursive=True)
         self.assertEqual(sorted(os.listdir(self.local("last"))), ["b", "e"])
 
+    def test_what_a_pattern_matches_is_removed_whole_and_no_link_followed(self):
+        self.fs.pipe({f"{self.url}/{name}": b"1" for name in ("run/step4/r", "run/step5/r", "run/step5-x", "shared/w")})
+        self.fm.ln("step5", self.name("run/last"))
+        self.fm.ln("../shared", self.name("run/base"))
+        self.fs.find(self.url)
+        self.fm.put(b"1", self.name("run/step6/new"))  # which no listing has
+        self.fs.rm(f"{self.url}/run/las*", recursive=True)
+        self.assertEqual(self.stored("run/step5/r"), b"1")
+        self.assertFalse(os.path.lexists(f"{self.store}/run/last"))
+        self.fs.rm(f"{self.url}/run/step[456]*", recursive=True)
+        self.assertEqual(os.listdir(f"{self.store}/run"), ["base"])
+        self.assertEqual(self.fs.ls(f"{self.url}/run", detail=False), [f"{self.plain}/run/base"])
+        self.fs.rm(f"{self.url}/run/*", recursive=True)
+        self.assertEqual(os.listdir(f"{self.store}/run"), [])
+        self.assertEqual(self.stored("shared/w"), b"1")
+        with self.assertRaises(FileNotFoundError):
+            self.fs.rm(f"{self.url}/run/*", recursive=True)
+        for path in (f"{self.url}/t", f"{self.url}/t*"):
+            with self.assertRaises(fmove.FmoveError) as why:
+                self.fs.rm(path, recursive=True, maxdepth=1)
+            self.assertEqual(why.exception.code, "ENOTSUP")
+        self.assertEqual(self.left(), ["a", "d/b", "d/e/c"])
+
+    def test_a_match_that_somebody_else_removes(self):
+        Once(self, self.fs.connection, "rm", "/t/a", fmove.NotFound(errno.ENOENT, "gone"))
+        self.fs.rm(f"{self.url}/t/**", recursive=True)  # what is in a match: with that
+        self.assertEqual(os.listdir(f"{self.store}/t"), ["a"])
+
+    def test_rmdir_takes_no_pattern(self):
+        self.fm.mkdir(self.name("t/[ad]"))
+        self.fs.rmdir(f"{self.url}/t/[ad]")
+        self.assertEqual(self.left(), ["a", "d/b", "d/e/c"])
+        self.assertFalse(self.fs.exists(f"{self.url}/t/[ad]"))
+
     def test_move(self):
         """To another store: all of it, what nobody listed yet included."""
         self.fs.find(f"{self.url}/t")

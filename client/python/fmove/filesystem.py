@@ -207,19 +207,38 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if not self.isdir(path):
             raise error(errno.ENOTDIR, f"{path} is not a directory")
         moving.refuse_full(self.connection, self._name(path))
-        self.rm(path, recursive=True)
+        self._remove([self._name(path)])
 
     def _rm(self, path: str) -> None:
         self.connection.rm(self._name(path))
         self.invalidate_cache(path)
 
     def rm(self, path: Any, recursive: bool = False, maxdepth: Optional[int] = None) -> None:
+        """What a pattern matches goes as a whole with recursive=True, and a link goes alone: fsspec
+        would look below each match, and so find what links lead to."""
+        if recursive and maxdepth is not None:
+            raise error(errno.ENOTSUP, "all of a directory is removed, or nothing: no maxdepth")
         for one in [path] if isinstance(path, str) else path:
-            if recursive and maxdepth is None and not any(c in one for c in MAGIC):
-                self.connection.rm(self._name(one), recursive=True)
+            if not recursive:
+                super().rm(one)
+            elif any(c in one for c in MAGIC):
                 self.dircache.clear()
+                matches = moving.outermost([self._name(match) for match in self.expand_path(one)])
+                self._remove(matches, is_gone_right=True)
             else:
-                super().rm(one, recursive=recursive, maxdepth=maxdepth)
+                self._remove([self._name(one)])
+
+    def _remove(self, names: Sequence[Name], is_gone_right: bool = False) -> None:
+        """With what is in them. is_gone_right: somebody else may have removed one meanwhile."""
+        try:
+            for name in names:
+                try:
+                    self.connection.rm(name, recursive=True)
+                except FileNotFoundError:
+                    if not is_gone_right:
+                        raise
+        finally:
+            self.dircache.clear()
 
     def mv(
         self,

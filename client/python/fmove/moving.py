@@ -38,15 +38,23 @@ def move(fm: "Connection", pairs: Sequence[Pair], is_recursive: bool) -> None:
 def below_one(matches: Sequence[Name], new: Name) -> List[Pair]:
     """Each with its place below `new`: the path that it has below the last directory that all are
     in. What is in another match goes with that."""
-    parts = sorted([name.node, name.store, *filter(None, name.path.split("/"))] for name in matches)
+    parts = sorted(_parts(name) for name in matches)
     first, last = parts[0][:-1], parts[-1]
     shared = next((i for i, one in enumerate(first) if one != last[i]), len(first))
-    pairs: List[Pair] = []
-    for one in parts:
-        old = Name(one[0], one[1], "/".join(one[2:]))
-        if not pairs or not old.is_below(pairs[-1][0]):
-            pairs.append((old, new.below("/".join(one[shared:]))))
-    return pairs
+    return [(old, new.below("/".join(_parts(old)[shared:]))) for old in outermost(matches)]
+
+
+def outermost(names: Sequence[Name]) -> List[Name]:
+    """Without what is in another of them."""
+    found: List[Name] = []
+    for name in sorted(names, key=_parts):
+        if not found or not name.is_below(found[-1]):
+            found.append(name)
+    return found
+
+
+def _parts(name: Name) -> List[str]:
+    return [name.node, name.store, *filter(None, name.path.split("/"))]
 
 
 def _refuse_own(olds: Sequence[Name], news: Sequence[Name]) -> None:
