@@ -310,6 +310,27 @@ class Trees(FsspecCase):
         self.assertEqual(sorted(os.listdir(f"{self.store}/into")), ["b", "e", "new"])
         self.assertEqual(os.listdir(f"{self.there}/d"), [])
 
+    def test_move_goes_into_a_directory(self):
+        """In one store and to another: also where a link leads to it, which stays."""
+        self.fs.pipe({f"{top}/run/step5/r": b"1" for top in (self.url, self.other)})
+        for node in ("n2", "n3"):
+            self.fm.ln("step5", f"{node}:s/{self.id()}/run/last")
+        for top in (self.url, self.other):
+            for i, (old, new) in enumerate((("f", "run/last/"), ("f", "run/last"), ("f/", "run/last"), ("f", "run/step5/"))):
+                self.fs.pipe(f"{self.url}/f{i}", b"f")
+                self.fs.mv(f"{self.url}/" + old.replace("f", f"f{i}"), f"{top}/{new}")
+            self.fs.mv(f"{self.url}/t/d/e", f"{top}/run/last", recursive=True)
+            self.fs.pipe(f"{self.url}/t/d/e/c", b"again")
+            self.assertEqual(self.fs.ls(f"{top}/run/step5", detail=False, refresh=True), [f"{top[8:]}/run/step5/{n}" for n in ("e", "f0", "f1", "f2", "f3", "r")])
+            self.assertEqual(self.fm.stat(f"{parse(top)}/run/last", follow_symlinks=False).leads_to, "step5")
+        with self.assertRaises(FileExistsError):
+            self.fs.mv(f"{self.url}/t/d/", f"{self.url}/run/last")
+        with self.assertRaises(NotADirectoryError):
+            self.fs.mv(f"{self.url}/t/a", f"{self.url}/t/d/b/")
+        self.fm.ln("step5", self.name("run/next"))
+        self.fs.mv(f"{self.url}/run/next", f"{self.url}/run/first")  # of a link: the link
+        self.assertEqual(os.readlink(f"{self.store}/run/first"), "step5")
+
     def test_what_a_pattern_matches_keeps_its_path(self):
         """Two of one last name are two, and nothing is removed before all is copied."""
         self.fs.pipe({f"{self.url}/{name}": name.encode() for name in ("run1/m", "run2/m")})

@@ -254,7 +254,7 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
         old, new = self._name(path1), self._name(path2)
         try:
             if old[:2] == new[:2]:
-                self.connection.mv(old, new.path, force=True)
+                self.connection.mv(old, self._becomes(path1, path2).path, force=True)
                 return
             if maxdepth is not None:
                 raise error(errno.ENOTSUP, "between stores all of a directory is moved, or nothing")
@@ -265,11 +265,19 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 matches = [self._name(one) for one in self.expand_path(path1)]
                 moving.move(self.connection, moving.below_one(matches, new), recursive)
                 return
-            if not path1.endswith("/") and (path2.endswith("/") or self._is_there_as_dir(path2)):
-                new = new.below(old.last)
-            moving.move(self.connection, [(old, new)], recursive)
+            moving.move(self.connection, [(old, self._becomes(path1, path2))], recursive)
         finally:
             self.dircache.clear()
+
+    def _becomes(self, path1: str, path2: str) -> Name:
+        """Of one that is moved: into a directory that is there, or that path2 calls one, and a link
+        to one is not replaced. With / behind path1 a directory takes that very name."""
+        old, new = self._name(path1), self._name(path2)
+        if not path2.endswith("/") and not self._is_there_as_dir(path2):
+            return new
+        if path1.endswith("/") and self.connection.stat(old, follow_symlinks=False).is_dir:
+            return new
+        return new.below(old.last)
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         """Through this machine."""
