@@ -310,6 +310,19 @@ class Trees(FsspecCase):
         self.assertEqual(sorted(os.listdir(f"{self.store}/into")), ["b", "e", "new"])
         self.assertEqual(os.listdir(f"{self.there}/d"), [])
 
+    def test_what_is_moved_is_on_the_disk_before_its_source_goes(self):
+        puts = []
+        ours = self.fs.connection.ask
+
+        def ask(op, fields, *rest):
+            if op == "put":
+                puts.append(fields.get("durability"))
+            return ours(op, fields, *rest)
+
+        with mock.patch.object(self.fs.connection, "ask", ask):
+            self.fs.mv(f"{self.url}/t", self.other, recursive=True)
+        self.assertEqual(puts, ["disk"] * 3)
+
     def test_move_goes_into_a_directory(self):
         """In one store and to another: also where a link leads to it, which stays."""
         self.fs.pipe({f"{top}/run/step5/r": b"1" for top in (self.url, self.other)})

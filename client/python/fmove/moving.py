@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, List, Sequence, Tuple
 
 from .errors import error
 from .names import Name
-from .results import Entry
+from .results import Entry, Options
 
 if TYPE_CHECKING:
     from .connection import Connection
 
 PIECE = 1 << 20  # bytes
+ON_DISK = Options(durability="disk")  # whatever the store has else: the source is removed
 
 Pair = Tuple[Name, Name]  # what is moved, and what it becomes
 Met = Tuple[str, Entry]  # the path below what is moved, "" of itself; of a link, the link's
@@ -102,8 +103,9 @@ def _copy(fm: "Connection", old: Name, new: Name, entry: Entry) -> None:
     elif entry.leads_to is not None:
         fm.ln(entry.leads_to, new, force=True)
     else:
-        with fm.open_reader(old) as source, fm.open_writer(new, force=True) as target:
-            shutil.copyfileobj(source, target, PIECE)
+        with fm.open_reader(old) as source:
+            with fm.open_writer(new, force=True, options=ON_DISK) as target:
+                shutil.copyfileobj(source, target, PIECE)
 
 
 def _make(fm: "Connection", name: Name) -> None:
