@@ -9,6 +9,8 @@ import shutil
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from fsspec.callbacks import NoOpCallback
+from fsspec.compression import compr
+from fsspec.core import get_compression
 from fsspec.spec import AbstractFileSystem
 from fsspec.transaction import Transaction
 from fsspec.utils import stringify_path
@@ -19,10 +21,11 @@ from .errors import FmoveError, error
 from .group import Group
 from .names import SCHEME, Name, parse
 from .results import Entry, Progress, Result
-from .stream import ReadStream, WriteStream
+from .stream import CompressedStream, ReadStream, TextWriteStream, WriteStream
 
 _NO_CALLBACK = NoOpCallback()
 MAGIC = "*?["
+TEXT = ("encoding", "errors", "newline")
 GONE = (FileNotFoundError, NotADirectoryError)
 
 
@@ -288,6 +291,32 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
             shutil.copyfileobj(source, target, 1 << 20)
 
     # ---- content ----
+
+    def open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: Any = None,
+        cache_options: Any = None,
+        compression: Optional[str] = None,
+        **options: Any,
+    ) -> Any:
+        """As fsspec's, but what it puts before the stream, for text and compression, closes that
+        behind it, and discards it after an exception. A transaction has the stream itself."""
+        if "r" in mode:
+            return super().open(path, mode, block_size, cache_options, compression, **options)
+        text = {} if "b" in mode else {k: options.pop(k) for k in TEXT if k in options}
+        codec = get_compression(self._strip_protocol(path), compression)
+        binary = mode.replace("b", "").replace("t", "") + "b"
+        stream = super().open(path, binary, block_size, cache_options, **options)
+        try:
+            file: Any = stream
+            if codec is not None:
+                file = CompressedStream(compr[codec](stream, mode="w"), stream)
+            return file if "b" in mode else TextWriteStream(file, **text)
+        except BaseException:
+            stream.discard()
+            raise
 
     def _open(
         self, path: str, mode: str = "rb", block_size: Any = None, autocommit: bool = True, **_: Any

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import io
@@ -186,8 +187,11 @@ class WriteStream(io.BufferedWriter):
             io.RawIOBase.close(self.raw)
 
     def finish(self) -> None:
-        """Closes it. ECANCELED: it was discarded."""
-        self.close()
+        """Of one that is closed: all of it is at the far end. ECANCELED: it was discarded, or is
+        open, and something before it may hold back what it was told to write."""
+        if not self.closed:
+            self.discard()
+            raise error(errno.ECANCELED, f"{self.name} was not closed before its transaction ended")
         self.raw.finish()
 
     def commit(self) -> Result:
@@ -220,6 +224,60 @@ class TextWriteStream(io.TextIOWrapper):
 
     def discard(self) -> None:
         self.buffer.discard()  # type: ignore[attr-defined]
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        try:
+            is_closed = self.closed
+        except ValueError:  # its encoding is unknown: it was not made
+            return
+        if not is_closed:
+            self.discard()
+
+
+class CompressedStream(io.BufferedIOBase):
+    """What a compressor writes into a stream, which is closed or discarded with it: many leave it
+    open, and none discards it."""
+
+    def __init__(self, compressor: Any, into: WriteStream) -> None:
+        self._compressor = compressor
+        self._into = into
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self._compressor.write(data)
+        self._size += size
+        return size
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            self._compressor.close()
+            self._into.close()
+        except BaseException:
+            self._into.discard()
+            raise
+        finally:
+            super().close()
+
+    def discard(self) -> None:
+        self._into.discard()
+        with contextlib.suppress(Exception):  # what it held back has no place any more
+            self._compressor.close()
+        super().close()
 
     def __exit__(self, kind: Any, *_: object) -> None:
         if kind is None:
