@@ -68,14 +68,40 @@ class Files(FsspecCase):
             raise ZeroDivisionError
         self.assertFalse(self.fs.exists(f"{self.url}/e"))
 
-    def test_text_that_ends_by_an_exception(self):
-        """As README says: fsspec closes it, unless a transaction says otherwise."""
-        for i, transaction in enumerate((contextlib.nullcontext(), self.fs.transaction)):
-            with self.assertRaises(ZeroDivisionError), transaction:
-                with fsspec.open(f"{self.url}/{i}", "w") as file:
-                    file.write("1")
-                    raise ZeroDivisionError
-        self.assert_names(["0"])
+    def test_what_ends_by_an_exception_leaves_the_last(self):
+        """Of fsspec.open, whose with-block closes the file whatever ended it, and in a transaction."""
+        self.fs.pipe(f"{self.url}/f", b"old")
+        for how in ({"mode": "wb"}, {"mode": "w"}, {"mode": "wb", "compression": "gzip"}, {"mode": "wt", "compression": "xz"}):
+            some = b"1" * 1000000 if how["mode"] == "wb" else "1" * 1000000
+            for opened in (fsspec.open, self.fs.open):
+                for in_transaction in (False, True):
+                    with self.assertRaises(ZeroDivisionError), self.fs.transaction if in_transaction else contextlib.nullcontext():
+                        with opened(f"{self.url}/f", **how) as file:
+                            file.write(some)
+                            raise ZeroDivisionError
+            with self.assertRaises(ZeroDivisionError), fsspec.open_files([f"{self.url}/f", f"{self.url}/g"], **how) as files:
+                files[0].write(some)
+                raise ZeroDivisionError
+        self.assertEqual(self.stored("f"), b"old")
+        self.assert_names(["f"])
+        self.assert_idle()
+
+    def test_what_is_closed_while_an_exception_is_handled_is_seen(self):
+        late = fsspec.open(f"{self.url}/late", "w").open()
+        by_itself = self.fs.open(f"{self.url}/by_itself", "w")
+        try:
+            raise ZeroDivisionError
+        except ZeroDivisionError:
+            for i, mode in enumerate(("wb", "w")):
+                with fsspec.open(f"{self.url}/{i}", mode) as file:
+                    file.write(b"why" if mode == "wb" else "why")
+                with self.fs.open(f"{self.url}/{i}.fs", mode) as file:
+                    file.write(b"why" if mode == "wb" else "why")
+            for file in (late, by_itself):
+                file.write("what there is")
+                file.close()
+        self.assert_names(["0", "0.fs", "1", "1.fs", "by_itself", "late"])
+        self.assertEqual((self.stored("1"), self.stored("late")), (b"why", b"what there is"))
 
     def test_compressed(self):
         """Ours is closed behind the compressor; what ends by an exception, or is dropped, is discarded."""

@@ -6,11 +6,13 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import sys
+from types import FrameType
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from fsspec.callbacks import NoOpCallback
 from fsspec.compression import compr
-from fsspec.core import get_compression
+from fsspec.core import OpenFile, get_compression
 from fsspec.spec import AbstractFileSystem
 from fsspec.transaction import Transaction
 from fsspec.utils import stringify_path
@@ -331,8 +333,11 @@ class FmoveFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if not force and self.exists(path):  # the end of the put refuses it, too
             raise error(errno.EEXIST, f"{path} exists")
         if autocommit:
-            return self.connection.open_writer(name, force=force)
-        return self.transaction.open(name, force)
+            stream = self.connection.open_writer(name, force=force)
+        else:
+            stream = self.transaction.open(name, force)
+        stream.is_given_up = _ended_by_exception
+        return stream
 
     def cat_file(
         self, path: str, start: Optional[int] = None, end: Optional[int] = None, **_: Any
@@ -521,6 +526,19 @@ class GroupTransaction(Transaction):  # type: ignore[misc]
                 group.discard()
             except FmoveError:
                 pass  # it ends by itself
+
+
+def _ended_by_exception(stream: WriteStream) -> bool:
+    """Who closes it is the with-block of fsspec.open(), which closes its file whatever ended it.
+    Only its own arguments tell: an exception that is being handled may have nothing to do with the
+    file, or be the reason to save what there is."""
+    frame: Optional[FrameType] = sys._getframe()
+    while frame is not None:
+        block = frame.f_locals.get("self") if frame.f_code.co_name == "__exit__" else None
+        if isinstance(block, OpenFile) and stream in block.fobjects:
+            return bool(frame.f_locals.get("args", (None,))[0] is not None)
+        frame = frame.f_back
+    return False
 
 
 def _last(path: str) -> str:

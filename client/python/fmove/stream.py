@@ -11,7 +11,7 @@ import os
 import select
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
 
 from . import ranges
 from .errors import FmoveError, error
@@ -161,6 +161,7 @@ class WriteStream(io.BufferedWriter):
     def __init__(self, raw: RawWriter, autocommit: bool = True) -> None:
         super().__init__(raw, WRITE_BUFFER)
         self._autocommit = autocommit
+        self.is_given_up: Callable[[WriteStream], bool] = lambda _: False  # close() discards then
 
     @property
     def name(self) -> Name:  # type: ignore[override]
@@ -173,6 +174,9 @@ class WriteStream(io.BufferedWriter):
 
     def close(self) -> None:
         if self.closed:
+            return
+        if self.is_given_up(self):
+            self.discard()
             return
         try:
             self.flush()
