@@ -349,8 +349,11 @@ class Trees(FsspecCase):
 
     def test_a_match_that_somebody_else_removes(self):
         Once(self, self.fs.connection, "rm", "/t/a", fmove.NotFound(errno.ENOENT, "gone"))
-        self.fs.rm(f"{self.url}/t/**", recursive=True)  # what is in a match: with that
+        self.fs.rm(f"{self.url}/t/*", recursive=True)
         self.assertEqual(os.listdir(f"{self.store}/t"), ["a"])
+        self.fs.pipe(f"{self.url}/t/d/e/f", b"1")
+        self.fs.rm(f"{self.url}/t/d/**", recursive=True)  # what is in a match goes with that
+        self.assertEqual(self.left(), ["a"])
 
     def test_rmdir_takes_no_pattern(self):
         self.fm.mkdir(self.name("t/[ad]"))
@@ -426,8 +429,9 @@ class Trees(FsspecCase):
             self.assertEqual(self.fs.cat(f"{self.other}/{name}"), name.encode())
             self.assertFalse(self.fs.exists(f"{self.url}/{name}"))
         self.fs.mv(f"{self.url}/t/**", self.other, recursive=True)  # d, and what is in it: once
-        self.assertEqual(self.fs.cat(f"{self.other}/d/e/c"), b"d/e/c")
-        self.assertEqual(os.listdir(f"{self.store}/t"), [])
+        top = f"{self.other}/t" if os.path.exists(f"{self.there}/t") else self.other  # of newer versions ** is t, too
+        self.assertEqual(self.fs.cat(f"{top}/d/e/c"), b"d/e/c")
+        self.assertEqual(self.left(), [])
 
     def test_a_pattern_does_not_move_what_it_matches_to_itself(self):
         """A pattern of nodes or stores may match one in the store that all go to."""
