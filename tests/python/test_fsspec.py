@@ -9,7 +9,6 @@ import gzip
 import io
 import os
 import threading
-import time
 import unittest
 from unittest import mock
 
@@ -21,7 +20,7 @@ from fmove import moving
 from fmove.errors import error
 from fmove.filesystem import FmoveFileSystem
 from fmove.names import parse
-from nodes import SOURCE, Case, in_child
+from nodes import SOURCE, Case, await_it, in_child
 
 fsspec.register_implementation("fmove", FmoveFileSystem, clobber=True)
 
@@ -448,15 +447,15 @@ class Trees(FsspecCase):
 
         def put_slowly():
             with cancel, contextlib.suppress(fmove.FmoveError):
-                self.fm.put(source, self.name("t/d/e/new"), options=fmove.Options(limit=1 << 17))
+                self.fm.put(source, self.name("t/d/e/new"), options=fmove.Options(limit=30000))  # 100 s
+
+        def is_noted():
+            return self.fm.answer("list", {**parse(self.name("t/d/e")).fields(), "partial": True}).get("entries")
 
         thread = threading.Thread(target=put_slowly)
         thread.start()
         try:
-            until = time.monotonic() + 60
-            while not self.fm.answer("list", {**parse(self.name("t/d/e")).fields(), "partial": True}).get("entries"):
-                self.assertLess(time.monotonic(), until)
-                time.sleep(0.05)
+            await_it(is_noted, "the put has a journal")
             for remove in (lambda: self.fs.rmdir(f"{self.url}/t/d/e"), lambda: self.fs.mv(f"{self.url}/t", self.other, recursive=True)):
                 with self.assertRaises(fmove.FmoveError) as why:
                     remove()
