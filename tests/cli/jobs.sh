@@ -43,21 +43,9 @@ is_moving() {
 
 # ---- who no longer waits has ended the wait, not the job
 
-# is_fmove PID: it is no longer the shell, whose own handlers it began with.
-is_fmove() {
-	[ "$(cat "/proc/$1/comm" 2>/dev/null)" = fmove ]
-}
-
-# catches PID: it has a handler for SIGTERM.
-catches() {
-	local mask
-
-	mask=$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status" 2>/dev/null) && ((0x${mask:-0} & 0x4000))
-}
-
 detach put --limit 50kB/s big n2:s/waited
 fmove wait "$id" >out 2>err &
-await is_fmove $! && await catches $! || bad "wait does not begin: $(cat err)"
+await catches $! || bad "wait does not begin: $(cat err)"
 kill -TERM $!
 wait $!
 status=$?
@@ -83,7 +71,7 @@ first=$id
 detach put --limit 50kB/s big n2:s/second
 fmove wait "$first" "$id" nojob >out 2>err &
 waiting=$!
-await is_fmove $waiting && await catches $waiting || bad "wait does not begin: $(cat err)"
+await catches $waiting || bad "wait does not begin: $(cat err)"
 kill -STOP $waiting
 await is_stopped $waiting || bad "it does not stop"
 fmove wait -q "$first" 2>/dev/null

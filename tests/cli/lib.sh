@@ -109,6 +109,13 @@ await() {
 	done
 }
 
+# catches PID: it is fmove by now, and no longer the shell or env, and has its handlers: a signal is not lost any more, and ends it as it should.
+catches() {
+	local mask
+
+	[ "$(cat "/proc/$1/comm")" = fmove ] && mask=$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status") && ((0x${mask:-0} & 0x4000))	# SIGTERM
+}
+
 # aside FUNCTION [ARGUMENT...]: runs it in the background, in a fresh directory, with the nodes of `up`. `together` waits for all of them; what
 # failed there fails here.
 aside() {

@@ -181,6 +181,7 @@ no 4 'not done within the time that --timeout gave' fmove put -r --retry 10min -
 # The pause after the third try is three seconds or more: the signal comes in it.
 env --default-signal=INT fmove put -r --retry 10min a n2:s/nobody >/dev/null 2>err &
 pid=$!
+await catches $pid || bad "put -r --retry does not begin: $(cat err)"
 sleep 1.5
 from=$SECONDS
 kill -INT $pid
