@@ -5,6 +5,7 @@
 # Method: each call, against what the store has; a transaction that ends well, badly, and whose second file fails; pandas where it is there.
 import contextlib
 import errno
+import gc
 import gzip
 import io
 import os
@@ -85,6 +86,15 @@ class Files(FsspecCase):
         self.assert_names(["f"])
         self.assert_idle()
 
+    def test_text_that_is_dropped_leaves_the_last(self):
+        self.fs.pipe(f"{self.url}/f", b"old")
+        for opened in (lambda: fsspec.open(f"{self.url}/f", "w").open(), lambda: self.fs.open(f"{self.url}/f", "w")):
+            with self.assertWarns(RuntimeWarning):
+                opened().write("1")
+                gc.collect()
+        self.assertEqual(self.stored("f"), b"old")
+        self.assert_idle()
+
     def test_what_is_closed_while_an_exception_is_handled_is_seen(self):
         late = fsspec.open(f"{self.url}/late", "w").open()
         by_itself = self.fs.open(f"{self.url}/by_itself", "w")
@@ -119,9 +129,9 @@ class Files(FsspecCase):
                         file.write(some)
                         raise ZeroDivisionError
                 if codec != "zip":  # which says on stderr that it is not closed
-                    file = self.fs.open(f"{self.url}/{codec}/wb", mode, compression=codec)
-                    file.write(some)
-                    del file
+                    with self.assertWarns(RuntimeWarning):
+                        self.fs.open(f"{self.url}/{codec}/wb", mode, compression=codec).write(some)
+                        gc.collect()
             self.assertEqual(self.stored(f"{codec}/wb"), before)
         with self.fs.open(f"{self.url}/a.gz", "w", compression="infer") as file:
             file.write("a")

@@ -13,7 +13,7 @@ import warnings
 import zipfile
 
 import fmove
-from nodes import Case, descriptors
+from nodes import Case, descriptors, in_child
 
 
 def _interrupted(_):
@@ -49,13 +49,34 @@ class Write(Case):
         self.assert_idle()
 
     def test_dropped_is_discarded(self):
-        for mode in ("wb", "w"):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self.fm.open(self.name("f"), mode).write(b"1" if mode == "wb" else "1")
+        """Also by text of Python's own, whose end closes what it writes into. That is said."""
+        for opened, some in (
+            (lambda: self.fm.open(self.name("f"), "wb"), b"1"),
+            (lambda: self.fm.open(self.name("f"), "w"), "1"),
+            (lambda: io.TextIOWrapper(self.fm.open(self.name("f"), "wb")), "1"),
+        ):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                opened().write(some)
                 gc.collect()
+            self.assertEqual([(w.category, str(w.message)) for w in told], [(RuntimeWarning, f"{self.name('f')} was not closed: discarded")])
             self.assert_names([])
         self.assert_idle()
+
+    def test_dropped_after_it_failed_or_in_a_child_says_nothing(self):
+        def drop_it():
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                kept.clear()
+                gc.collect()
+            self.assertEqual(told, [])
+
+        kept = [self.fm.open(self.name("f"), mode) for mode in ("w", "wb")]
+        self.assertEqual(in_child(drop_it), 0)
+        for file in kept:
+            file.discard()
+        drop_it()
+        self.assert_names([])
 
     def test_text_and_writers_of_python(self):
         with self.fm.open(self.name("t"), "w") as file:

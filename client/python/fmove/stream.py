@@ -40,7 +40,7 @@ class RawWriter(io.RawIOBase):
         self.result: Optional[Result] = None
         self._timeout_s: Optional[float] = None
         self._size = 0
-        self._is_failed = self._is_ended = True  # there is nothing to discard yet
+        self.is_failed = self._is_ended = True  # there is nothing to discard yet
         reader, self._pipe = pipe()
         try:
             os.set_blocking(self._pipe.fileno(), False)
@@ -56,11 +56,11 @@ class RawWriter(io.RawIOBase):
         finally:
             reader.close()
         self._request.silence_s = PREPARE_S
-        self._is_failed = self._is_ended = False
+        self.is_failed = self._is_ended = False
         close_after_fork(self)
 
     def after_fork(self) -> None:
-        self._is_failed = self._is_ended = True
+        self.is_failed = self._is_ended = True
         self._pipe.close()  # else the end of the file would never come
 
     def writable(self) -> bool:
@@ -79,7 +79,7 @@ class RawWriter(io.RawIOBase):
             while len(left):
                 left = left[self._write_some(left) :]
         except BaseException:
-            self._is_failed = True
+            self.is_failed = True
             raise
         self._size += len(view)
         return len(view)
@@ -110,17 +110,17 @@ class RawWriter(io.RawIOBase):
 
     def finish(self) -> None:
         """All of it is at the far end then, but its name."""
-        if self._is_ended and not self._is_failed:
+        if self._is_ended and not self.is_failed:
             return
         self._pipe.close()
         self._is_ended = True
         try:
-            if self._is_failed:
+            if self.is_failed:
                 raise error(errno.ECANCELED, f"{self.name} was not written as a whole")
             while self._request.next_event()["event"] != "prepared":
                 pass
         except BaseException:
-            self._is_failed = True
+            self.is_failed = True
             self._request.stop()
             raise
 
@@ -134,8 +134,8 @@ class RawWriter(io.RawIOBase):
 
     def discard(self) -> None:
         """Nothing of it stays, unless it has its name."""
-        if self.result is None and not (self._is_ended and self._is_failed):
-            self._is_failed = self._is_ended = True
+        if self.result is None and not (self._is_ended and self.is_failed):
+            self.is_failed = self._is_ended = True
             self._request.stop()
         self._pipe.close()
 
@@ -219,7 +219,15 @@ class WriteStream(io.BufferedWriter):
         except ValueError:  # a signal came before it was made
             return
         if not is_closed:
-            warnings.warn(f"{self.raw.name} was not closed: discarded", ResourceWarning, 2)
+            self._dealloc_warn(self)
+
+    def _dealloc_warn(self, source: object) -> None:
+        """It is dropped and was not closed, or source is, which writes into it: Python calls this
+        before it closes text of its own, and us. The warning is one that is seen by default."""
+        try:
+            if not self.raw.is_failed:  # else it was told, or this is a child process
+                warnings.warn(f"{self.raw.name} was not closed: discarded", RuntimeWarning, 2)
+        finally:
             self.discard()
 
 
@@ -241,7 +249,7 @@ class TextWriteStream(io.TextIOWrapper):
         except ValueError:  # its encoding is unknown: it was not made
             return
         if not is_closed:
-            self.discard()
+            self.buffer._dealloc_warn(self)  # type: ignore[attr-defined]
 
 
 class CompressedStream(io.BufferedIOBase):
@@ -291,6 +299,12 @@ class CompressedStream(io.BufferedIOBase):
 
     def __del__(self) -> None:
         if not self.closed:
+            self._dealloc_warn(self)
+
+    def _dealloc_warn(self, source: object) -> None:
+        try:
+            self._into._dealloc_warn(source)
+        finally:
             self.discard()
 
 
