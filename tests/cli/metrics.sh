@@ -38,19 +38,20 @@ nvme = { socket = "$dir/nvmed/sock"; };
 volumes = ( { name = "data"; subsystem = "disk1"; address = "127.0.0.1:1"; writer = "n1"; mount = "$dir/v"; } );
 END
 restart
-get >page || bad "no answer"
+get_page page
 grep -q '^fmove_build_info{node="n1",version="[0-9.]*"} 1$' page || bad "no fmove_build_info: $(head -n 3 page)"
 crash n1
 start_again n1
-get >page || exit		# nothing below has any sense then
+await page_to page || { bad "no page behind a crash"; exit; }	# nothing below has any sense then
 
 # --- both formats; what is no metric ---
 
-get >page && grep -q '^Content-Type: text/plain; version=0.0.4' headers || bad "the text format: $(cat headers)"
-get 'application/openmetrics-text; version=1.0.0' >open && grep -q '^Content-Type: application/openmetrics-text; version=1.0.0' headers ||
-	bad "OpenMetrics: $(cat headers)"
+get_page page
+grep -q '^Content-Type: text/plain; version=0.0.4' headers || bad "the text format: $(cat headers)"
+get_page open 'application/openmetrics-text; version=1.0.0'
+grep -q '^Content-Type: application/openmetrics-text; version=1.0.0' headers || bad "OpenMetrics: $(cat headers)"
 [ "$(tail -n 1 open)" = '# EOF' ] || bad "OpenMetrics does not end"
-get '' /other >/dev/null && grep -qx 404 headers || bad "another path: $(cat headers)"
+get '' /other 404 >/dev/null || bad "another path: $(cat headers)"
 
 # --- a page is whole while a put runs, and counts it ---
 
@@ -60,7 +61,7 @@ slow 1
 reachable 2
 fmove put f n2:s/f >/dev/null 2>&1 &
 moved f 0
-get >page
+get_page page
 [ "$(value 'fmove_transfers_running{direction="send"}' page)" = 1 ] || bad "no transfer runs: $(grep running page)"
 [ "$(value 'fmove_jobs{state="running"}' page)" = 1 ] || bad "no job runs: $(grep fmove_jobs page)"
 [ "$(value 'fmove_slabs_used' page)" -gt 0 ] || bad "no slot is used"
@@ -68,7 +69,7 @@ fast 1
 wait $!
 ok fmove get n2:s/f g
 idle
-get >page
+get_page page
 for direction in send receive; do
 	sum=0
 	for transport in tcp rdma; do
@@ -175,7 +176,7 @@ is_slow() {
 	grep -q slow said
 }
 await is_slow || bad "slow.py: $(cat said)"
-get >page || bad "slow clients keep others out"
+await page_to page || bad "slow clients keep others out"
 [ "$(value process_open_fds page)" -lt 200 ] || bad "descriptors: $(value process_open_fds page)"
 echo >&"$go"
 wait $slow
@@ -204,7 +205,7 @@ alive_1() {
 alive_1
 { cat plain.conf; echo "metrics = { listen = \"unix:$port\"; };"; } >"$dir/c/n2/fmove.conf"
 start_again n2
-get >unix || bad "no answer at a UNIX socket"
+await page_to unix || bad "no answer at a UNIX socket"
 grep -q '^fmove_build_info{node="n2",' unix || bad "its page: $(head -n 3 unix)"
 is_guarded "$port" || bad "strangers may use it: $(ls -l "$port")"
 grep -q "metrics at unix:$port, with mode 0$(stat -c %a "$port")\$" "$dir/c/n2/log" || bad "its mode is not in the log: $(grep metrics "$dir/c/n2/log")"
@@ -214,7 +215,7 @@ fi
 crash n2
 [ -S "$port" ] || bad "nothing is left to be replaced"
 start_again n2
-get >unix || bad "no answer where a dead daemon left a socket"
+await page_to unix || bad "no answer where a dead daemon left a socket"
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2 || bad "n2 does not stop"
 [ ! -e "$port" ] || bad "its socket is there still"
 cp plain.conf "$dir/c/n2/fmove.conf"

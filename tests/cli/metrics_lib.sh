@@ -10,11 +10,12 @@ find_prometheus() {
 	why=$("$FM_SOURCE/tests/prometheus") && PATH+=:$why
 }
 
-# get [HEADER] [PATH]: the answer at $port, which may be the path of a UNIX socket; its headers in `headers`.
+# get [HEADER] [PATH] [STATUS]: the answer at $port, which may be the path of a UNIX socket; its headers in `headers`. It fails unless the status
+# is that one (200).
 get() {
-	python3 - "$port" "${1:-}" "${2:-/metrics}" <<-'P'
+	python3 - "$port" "${1:-}" "${2:-/metrics}" "${3:-200}" <<-'P'
 	import http.client, socket, sys
-	port, header, path = sys.argv[1:]
+	port, header, path, status = sys.argv[1:]
 	c = http.client.HTTPConnection("127.0.0.1", 0 if port[0] == "/" else int(port), timeout=60)
 	if port[0] == "/":
 	    c.sock = socket.socket(socket.AF_UNIX)
@@ -23,7 +24,16 @@ get() {
 	r = c.getresponse()
 	open("headers", "w").write(f"{r.status}\n{r.headers}")
 	sys.stdout.buffer.write(r.read())
+	sys.exit(r.status != int(status))
 	P
+}
+
+# get_page FILE [HEADER]: a page, in the end: on a machine that is busy a daemon may not come to it within the 2 s that it has.
+get_page() {
+	await page_to "$@" || bad "no page: $(cat headers)"
+}
+page_to() {
+	get "${2:-}" >"$1"
 }
 
 # value SAMPLE FILE: of one line, its labels as they stand there.

@@ -67,7 +67,8 @@ since=$(value 'fmove_volume_changed_timestamp_seconds{volume="data"}' page)
 [ "${since%.*}" -gt $(($(date +%s) - 3600)) ] || bad "it changed at $since"
 is_paged page FMOVE-NVMED
 ! find_prometheus || promtool check metrics <page >out 2>&1 || bad "promtool: $(cat out)"
-get 'application/openmetrics-text; version=1.0.0' >open && [ "$(tail -n 1 open)" = '# EOF' ] || bad "OpenMetrics: $(cat headers)"
+get_page open 'application/openmetrics-text; version=1.0.0'
+[ "$(tail -n 1 open)" = '# EOF' ] || bad "OpenMetrics: $(cat headers)"
 fmove nvme down data >out 2>&1 || bad "down: $(cat out)"
 await is_value 'fmove_volume_as_wanted{volume="data"}' 1 || bad "down: $(cat page log)"
 [ "$(value 'fmove_volume_state{volume="data",state="down"}' page)" = 1 ] || bad "it is not down: $(cat page)"
@@ -101,7 +102,7 @@ is_slow() {
 	grep -q slow said
 }
 await is_slow || bad "slow.py: $(cat said)"
-get >page || bad "slow clients keep others out"
+await page_to page || bad "slow clients keep others out"
 fmove nvme status data >out 2>&1 || bad "slow clients keep fmove out: $(cat out)"
 [ "$(ls /proc/$pid/task | wc -l)" -eq 1 ] || bad "it has more than one thread"
 wait $slow || bad "slow clients are not ended: $(cat said)"
