@@ -11,7 +11,15 @@ seen() {
 	grep -Eq -- "$1" out || bad "$2: no line like \"$1\": $(cat out err)"
 }
 
-ok fmove
+# overview: fmove's, in which each daemon answers, which has 5 s for that.
+overview() {
+	await answers_at_once || bad "no overview: $(cat out err)"
+}
+answers_at_once() {
+	fmove >out 2>err && ! grep -q '^volumes  not known' out
+}
+
+overview
 seen '^node     n1, up .*, fmove [0-9]' "a daemon that runs"
 seen '^stores   s$' "its stores"
 seen '^peers    n2: connected for .*, [0-9]+ of [0-9]+ (RDMA|TCP) rails? up$' "its peers"
@@ -24,7 +32,7 @@ not_connected() {
 	fmove | grep -q '^peers    n2: not connected for .*; '
 }
 await not_connected || bad "a peer that is gone: $(fmove)"
-ok fmove
+overview
 seen '^next     fmove doctor' "a peer that is gone"
 start_again n2
 reachable 2
@@ -34,7 +42,7 @@ use 2
 sed -i '/peers = (/,/);/d' "$dir/c/n2/fmove.conf"
 rm -rf "$dir/c/n2/peers.d"
 take_over 2
-ok fmove
+overview
 seen '^peers    none$' "no peers"
 seen '^next     fmove invite' "no peers"
 use 1
