@@ -38,8 +38,9 @@ struct fm_usage {
 /*
  * Count what is below the directory root. Without a quota: nothing. A directory that cannot be
  * read, or is nested too deep, is passed over: any user who writes to the store can make one. The
- * log says so when there are more or fewer than before. Where one is nested too deep (walk.h) the
- * count lowers nothing: what was put there before still counts. -E2BIG: too many names.
+ * log says so when there are more or fewer than before. Where one is nested too deep, or was not
+ * found again by the walk (walk.h), the count lowers nothing: what was put there before still
+ * counts. -E2BIG: too many names.
  */
 int fm_usage_count(struct fm_usage *usage, int root, struct fm_err *err);
 

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "mover/base/fault.h"
+#include "mover/store/store_dir.h"
 #include "mover/store/walk.h"
 #include "tests/unit/store_scene.h"
 
@@ -302,6 +303,38 @@ static void test_walk_deep(void)
 	end();
 }
 
+/* Goal: a quota's count falls though a directory fails, in which little may be; not where the rest
+ * of one was cut off, which somebody may have nested so deep. */
+static void test_count_cut(void)
+{
+	struct fm_store_opts opts = {.name = "s",
+				     .directory = dir,
+				     .read = everybody,
+				     .write = everybody,
+				     .quota_bytes = 1u << 20};
+	struct fm_store_dir *sd;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin(IN_MEMORY, false);
+	s->ops->free(s);
+	CU_ASSERT_EQUAL_FATAL(fm_store_open(&opts, &s, &err), 0);
+	sd = fm_container_of(s, struct fm_store_dir, store);
+	make_deep(DEEP);
+	CU_ASSERT_EQUAL(put("f", 5000, 1, false), 0);
+	CU_ASSERT_EQUAL(unlink(at("f")), 0);
+	fm_fault_arm("store.walk_up", 1);
+	CU_ASSERT_EQUAL(fm_usage_count(&sd->usage, sd->root, &err), 0);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	CU_ASSERT_EQUAL(sd->usage.used, 5000);
+	fm_fault_arm("store.readdir", 2);	/* the first one of the directory at the top */
+	CU_ASSERT_EQUAL(fm_usage_count(&sd->usage, sd->root, &err), 0);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	CU_ASSERT_EQUAL(sd->usage.used, 0);
+	fm_fault_arm(NULL, 0);
+	end();
+}
+
 /* What follows is done by somebody whom modes bind, and whose the directory is. */
 static void become_owner(void)
 {
@@ -485,6 +518,7 @@ static const struct fm_test tests[] = {
 	{"what is another user's keeps its mode", test_remove_of_others},
 	{"a tree whose name cannot go stays", test_remove_in_frozen},
 	{"a walk goes as deep as there are directories", test_walk_deep},
+	{"a count that was cut lowers nothing", test_count_cut},
 	{ "mkdir makes what is missing", test_mkdir },
 };
 FM_TEST_MAIN("store ops", tests)
