@@ -61,6 +61,30 @@ ok fmove put --quiet -f file n2:hung19/file19
 same file "$hung/a/file"
 is_logged 'store "hung": the file system of .* answers now' "$log" || bad "not told: $(tail -n 3 "$log")"
 
+# What was going to a directory when a reload met a path that leads where nothing answers is not done, once it is seen that this is elsewhere.
+mkdir led_to
+ln -s "$PWD/led_to" led
+conf=$(<"$dir/c/n2/fmove.conf")
+echo "${conf/stores = ( /"stores = ( { name = \"led\"; directory = \"$PWD/led\"; read = [ \"*\" ]; write = [ \"*\" ]; }, "}" >"$dir/c/n2/fmove.conf"
+take_over 2
+mkfifo more
+exec {end}<>more
+fmove put --quiet - n2:led/late <more >late.out 2>&1 {end}>&- &
+writer=$!
+is_logged 'put of n2:led for n1 begins: late$' "$log" || bad "it does not begin: $(cat late.out)"
+echo data >&$end
+kill -USR1 "$fs_pid"
+ln -sfn "$hung/a" led
+sed -i 's/{ name = "led";/& durability = "memory";/' "$dir/c/n2/fmove.conf"
+take_over 2
+no 4 'store led: its file system has not answered for' fmove df n2:led
+kill -USR2 "$fs_pid"
+await fmove put --quiet file n2:led/early || bad "it is not opened: $(tail -n 3 "$log")"
+exec {end}>&-
+wait $writer && bad "what went to the former directory is told done"
+grep -q 'store led: its path leads to another directory' late.out || bad "it is not told why: $(cat late.out)"
+[ ! -e led_to/late ] && same file "$hung/a/early" || bad "it went elsewhere"
+
 # A reload that looks at a directory that hangs keeps a stop from nothing either, though no store does.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 cat no_store_hangs >"$dir/c/n2/fmove.conf"
