@@ -742,8 +742,8 @@ static unsigned await_openings(struct fm_fmoved *fmoved)
 }
 
 /*
- * Nothing ends a thread that waits for what does not answer: it opens a store, looks at a directory
- * for a reload, or looks a name up. What else the worker has ends before.
+ * Nothing ends a thread that waits for what does not answer: it opens a store, closes a file in
+ * one, looks at a directory for a reload, or looks a name up. What else the worker has ends before.
  */
 static void end_worker(struct fm_fmoved *fmoved)
 {
@@ -757,8 +757,8 @@ static void end_worker(struct fm_fmoved *fmoved)
 	if (!is_over || openings > 0) {
 		fm_log_warn("%s does not answer: ending without it",
 			    openings > 0 ? "the file system of a store, or the user database,"
-					 : "the file system of a configured directory, or a "
-					   "look-up of a user or group,");
+					 : "the file system of a store, or of another configured "
+					   "directory, or a look-up of a user or group,");
 		_exit(fmoved->has_failed ? EXIT_FAILURE : EXIT_SUCCESS);	/* threads run */
 	}
 	fm_queue_worker_ends(fmoved->queue);

@@ -93,7 +93,7 @@ start_again n2
 reachable 2
 take_over 2	# then it looks
 kill -TERM "$(<"$dir/c/n2/pid")"
-is_logged 'the file system of a configured directory, .* does not answer: ending without it' "$log" || bad "it does not end: $(tail -n 3 "$log")"
+is_logged 'the file system of a store, or of another configured directory, .* does not answer: ending without it' "$log" || bad "it does not end: $(tail -n 3 "$log")"
 kill -USR2 "$fs_pid"	# only now the kernel can end it
 await test -s "$dir/c/n2/exit" || bad "it does not end"
 [ "$(<"$dir/c/n2/exit")" = 0 ] || bad "it ended with $(<"$dir/c/n2/exit")"
