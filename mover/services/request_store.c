@@ -114,18 +114,49 @@ static void work_run(struct fm_work *work)
 	}
 }
 
-static void work_done(struct fm_work *work)
+static bool changes_names(enum fm_verb verb)
 {
-	struct fm_request *r = fm_container_of(work, struct fm_request, work);
+	switch (verb) {
+	case FM_VERB_REMOVE:
+	case FM_VERB_MKDIR:
+	case FM_VERB_MOVE:
+	case FM_VERB_LINK:
+	case FM_VERB_GROUP_BEGIN:
+	case FM_VERB_GROUP_COMMIT:
+	case FM_VERB_GROUP_DISCARD:
+		return true;
+	default:
+		return false;
+	}
+}
 
-	bool was_at_room = r->is_at_room;
+/* What was done where nobody looks for it is not told to be done: nobody undoes it, either. */
+static void fail_if_left(struct fm_request *r)
+{
+	const char *store = r->store_ref->store->name;
 
-	r->is_working = false;
-	if (r->verb == FM_VERB_GROUP_COMMIT && r->work_ret == 0 && r->store_ref->is_left)
+	if (!changes_names(r->verb) || r->work_ret < 0 || !r->store_ref->is_left)
+		return;
+	if (r->verb == FM_VERB_GROUP_COMMIT)
 		r->work_ret = fm_err_set(&r->work_err, -EAGAIN,
 					 "store %s: its path leads to another directory than the "
 					 "one that this group was in; put what is in it again",
-					 r->store_ref->store->name);
+					 store);
+	else
+		r->work_ret = fm_err_set(&r->work_err, -EAGAIN,
+					 "store %s: its path leads to another directory than the "
+					 "one that this was done in; do it again, if it is wanted "
+					 "there, too",
+					 store);
+}
+
+static void work_done(struct fm_work *work)
+{
+	struct fm_request *r = fm_container_of(work, struct fm_request, work);
+	bool was_at_room = r->is_at_room;
+
+	r->is_working = false;
+	fail_if_left(r);
 	if (was_at_room)
 		fm_request_take_room(r);
 	if (r->is_over) {	/* given up meanwhile */
