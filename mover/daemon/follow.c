@@ -14,7 +14,7 @@
  *
  * A store on no volume is what its path leads to. When that is another directory than the one that
  * is open, nothing goes to the former one any more, where nobody would look for it: the store is
- * silent at once, and who still writes to it is refused (fm_engine_leave_store()). It is opened
+ * silent at once, and who still writes to it is refused (fm_engine_leave_store_but()). It is opened
  * anew by itself only where a file system was mounted on the way since, and nobody but root and we
  * can have led the path elsewhere: who may rename a directory must not choose what is served of it.
  * It also comes back when its path leads to the same directory again. All else is for a reload; but
@@ -401,7 +401,7 @@ static void fall_silent(struct fm_follow *f, const struct fm_config_store *of, e
 
 	fm_log_some(&f->changes, fm_loop_now(f->fmoved->loop), FM_LOG_WARN,
 		    "store \"%s\" at %s: %s", of->name, of->directory, why_of(found));
-	fm_engine_leave_store(f->fmoved->engine, of->name);
+	fm_engine_leave_store_but(f->fmoved->engine, of->name, NULL);
 	if (set_silent(f, of, -EAGAIN, was, why_of(found), &err) < 0)
 		fm_log_error("%s", err.text);
 }

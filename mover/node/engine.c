@@ -429,16 +429,6 @@ struct fm_store_ref *fm_engine_store_again(struct fm_store_ref *ref)
 	return ref;
 }
 
-static void leave_all_of(const struct fm_list *stores, const char *name)
-{
-	fm_list_each(at, next, stores) {
-		struct fm_store_ref *ref = fm_container_of(at, struct fm_store_ref, at);
-
-		if (strcmp(ref->store->name, name) == 0)
-			ref->is_left = true;
-	}
-}
-
 static void leave_others_of(const struct fm_list *stores, const char *name,
 			    const struct fm_dirway *now)
 {
@@ -450,12 +440,6 @@ static void leave_others_of(const struct fm_list *stores, const char *name,
 		    strcmp(ref->store->name, name) == 0)
 			ref->is_left = true;
 	}
-}
-
-void fm_engine_leave_store(struct fm_engine *e, const char *name)
-{
-	leave_all_of(&e->stores, name);
-	leave_all_of(&e->former_stores, name);
 }
 
 void fm_engine_leave_store_but(struct fm_engine *e, const char *name, const struct fm_dirway *now)

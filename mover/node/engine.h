@@ -67,16 +67,12 @@ int fm_engine_set_store(struct fm_engine *engine, struct fm_store *store, struct
 void fm_engine_remove_store(struct fm_engine *engine, const char *name);
 
 /*
- * The path of that store leads to another directory than the one that is open: what goes there and
- * is not done ends with -EAGAIN instead, as does what began in a store of that name which was
- * replaced or removed before. Before this one is replaced, or removed.
- */
-void fm_engine_leave_store(struct fm_engine *engine, const char *name);
-
-/*
- * The same where stores of that name may have been in several directories, one after the other: of
- * each that is known to be in another one than now. One that is not known, as of a silent store, is
- * left alone. NULL: now it may be any.
+ * The path of that store leads to the directory `now`; NULL: to another one than ever. What goes to
+ * a former one and is not done ends with -EAGAIN instead, as does what changed names there just
+ * then, which is said. The stores that have the name, or had it until they were replaced or
+ * removed, may be in several, one after the other: each is left that is known to be in another one
+ * than now. One that is not known, as of a silent store, is not. Before the store is replaced, or
+ * removed.
  */
 void fm_engine_leave_store_but(struct fm_engine *engine, const char *name,
 			       const struct fm_dirway *now);

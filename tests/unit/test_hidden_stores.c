@@ -29,7 +29,8 @@ static int set_store(unsigned n, bool is_hidden)
 {
 	struct fm_err err;
 
-	stores[n] = (struct fm_store){.ops = &ops, .is_hidden = is_hidden};
+	stores[n] = (struct fm_store){
+		.ops = &ops, .is_hidden = is_hidden, .way = {.device = 7, .inode = n + 1}};
 	(void)snprintf(stores[n].name, sizeof(stores[n].name), "%s%u",
 		       is_hidden ? FM_STORE_INTERNAL_PREFIX : "s", n);
 	return fm_engine_set_store(engine, &stores[n], &err);
@@ -79,7 +80,7 @@ static void test_left(void)
 		CU_ASSERT_PTR_NOT_NULL_FATAL(refs[i]);
 	}
 	fm_engine_store_put(refs[1]);
-	fm_engine_leave_store(engine, "s1");
+	fm_engine_leave_store_but(engine, "s1", NULL);
 	CU_ASSERT_TRUE(refs[0]->is_left);
 	CU_ASSERT_TRUE(refs[2]->is_left);
 	CU_ASSERT_FALSE(other->is_left);
@@ -87,7 +88,7 @@ static void test_left(void)
 	later = fm_engine_store_get(engine, "s1", 2);
 	CU_ASSERT_FALSE(later->is_left);
 	fm_engine_remove_store(engine, "s1");
-	fm_engine_leave_store(engine, "s1");
+	fm_engine_leave_store_but(engine, "s1", NULL);
 	CU_ASSERT_TRUE(later->is_left);
 	fm_engine_store_put(later);
 	fm_engine_store_put(refs[0]);
