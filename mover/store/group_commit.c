@@ -439,8 +439,16 @@ static int sync_members(struct fm_store_dir *sd, const char *path, struct fm_gro
 			struct fm_err *err)
 {
 	struct fm_path_shown shown;
-	int ret = fm_group_count_sync(&sd->groups, &g->key, g->fd);
+	bool is_watched;
+	int ret = fm_group_count_sync(&sd->groups, &g->key, g->fd, &is_watched);
 
+	/* Its time was over meanwhile, and with it goes what is known of it. */
+	if (ret == 0 && !is_watched && !g->is_synced && fm_group_dir_is_over(g))
+		return fm_err_set(err, -ENOENT,
+				  "\"%s\": its group has expired while it was committed, and "
+				  "whether its members could be synced is not known: begin another "
+				  "one, with more time (--expires)",
+				  fm_path_show(path, &shown));
 	if (ret < 0 && g->is_synced) {
 		fm_log_warn("the group for \"%s\" is committed, though something on its file "
 			    "system could not be written: %s; its members were on the disk before",

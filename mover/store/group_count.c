@@ -424,7 +424,8 @@ void fm_group_count_note(struct fm_group_count *gc, const struct fm_group_key *k
 	pthread_mutex_unlock(&gc->lock);
 }
 
-int fm_group_count_sync(struct fm_group_count *gc, const struct fm_group_key *key, int dir)
+int fm_group_count_sync(struct fm_group_count *gc, const struct fm_group_key *key, int dir,
+			bool *is_watched)
 {
 	struct fm_group_watch *watch = NULL;
 	struct group *g;
@@ -435,6 +436,7 @@ int fm_group_count_sync(struct fm_group_count *gc, const struct fm_group_key *ke
 	if (g && g->watch)
 		watch = fm_group_watch_again(g->watch);
 	pthread_mutex_unlock(&gc->lock);
+	*is_watched = watch != NULL;
 	ret = watch ? fm_group_watch_sync(watch) : fm_sys_syncfs(dir);
 	fm_group_watch_put(watch);
 	return ret;

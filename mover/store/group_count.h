@@ -72,8 +72,10 @@ void fm_group_count_note(struct fm_group_count *gc, const struct fm_group_key *k
 
 /*
  * All that was written to the group's file system is on the disk, since it is watched; if it is
- * not, as far as dir, opened now, hears of it. An error is for ever only as long as it is counted.
+ * not (*is_watched), as far as dir, opened now, hears of it. An error is for ever only as long as
+ * it is counted.
  */
-int fm_group_count_sync(struct fm_group_count *gc, const struct fm_group_key *key, int dir);
+int fm_group_count_sync(struct fm_group_count *gc, const struct fm_group_key *key, int dir,
+			bool *is_watched);
 
 #endif

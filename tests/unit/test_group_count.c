@@ -188,8 +188,9 @@ static void test_never_whole(void)
 static int synced(unsigned n)
 {
 	const struct fm_group_key key = key_of(n);
+	bool is_watched;
 
-	return fm_group_count_sync(&gc, &key, -1);
+	return fm_group_count_sync(&gc, &key, -1, &is_watched);
 }
 
 /*

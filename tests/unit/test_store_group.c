@@ -363,6 +363,48 @@ static void test_others_hear_first(void)
 	end();
 }
 
+/* The time of the group is over, and what is known of it forgotten, while its members are looked
+ * at. */
+static void expire_amid_commit(void *ctx, const char *point)
+{
+	struct fm_group_count *groups = &fm_container_of(s, struct fm_store_dir, store)->groups;
+	bool *has_expired = ctx;
+
+	if (*has_expired || strcmp(point, "store.readdir") != 0)
+		return;
+	*has_expired = true;
+	while (groups->count > 0) {
+		(void)usleep(100000);
+		fm_group_count_looked(groups, false);
+	}
+}
+
+/* Goal: a group that expires amid its commit is not published where that hears no errors. */
+static void test_expires_amid_commit(void)
+{
+	const struct fm_group_ask ask = {
+		.op = FM_GROUP_BEGIN, .id = {1}, .members = 1, .expires_s = 4};
+	bool has_expired = false;
+	int other;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(s->ops->group(s, "run", &root_user, &ask, &err), 0);
+	make_unsynced();
+	other = open(dir, O_RDONLY | O_DIRECTORY);
+	break_writing();
+	CU_ASSERT_EQUAL(syncfs(other), -1);
+	close(other);
+	fm_fault_watch(expire_amid_commit, &has_expired);
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), -ENOENT);
+	fm_fault_watch(NULL, NULL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "has expired"));
+	CU_ASSERT_NOT_EQUAL(access(at("run"), F_OK), 0);
+	remove_all(glob_group());
+	end();
+}
+
 static void test_again_is_there(void)
 {
 	char path[512];
@@ -1141,6 +1183,7 @@ static const struct fm_test tests[] = {
 	{ "what a failed sync left unknown is never published", test_failed_sync_is_not_forgotten },
 	{ "whoever was told of the error first", test_others_hear_first },
 	{ "but what was on the disk is, whatever cannot be written", test_others_cannot_write },
+	{"nor what expires while it is committed", test_expires_amid_commit},
 	{ "that some came without a sync is on the disk before them", test_note_is_on_the_disk },
 	{ "what came without a sync is not published after a reboot", test_unsynced_before_boot },
 	{ "few commits wait for members, and others hear at once that they come", test_few_wait },
