@@ -275,13 +275,16 @@ void fm_walk_end(struct fm_walk *walk)
 	*walk = (struct fm_walk){ .left.mode = -1 };
 }
 
-static bool entry_is_dir(int dir, const struct dirent *entry)
+/* Where neither the directory nor a look tells, opening it does, or why it cannot be told. */
+static bool entry_may_be_dir(int dir, const struct dirent *entry)
 {
 	struct stat st;
+	int ret;
 
 	if (entry->d_type != DT_UNKNOWN)
 		return entry->d_type == DT_DIR;
-	return fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+	ret = fm_sys_fstatat(dir, entry->d_name, &st);
+	return ret < 0 ? ret != -ENOENT : S_ISDIR(st.st_mode);
 }
 
 static struct dirent *read_entry(DIR *dir)
@@ -364,7 +367,7 @@ int fm_walk_next(struct fm_walk *walk, struct fm_walk_at *out)
 	if (!entry)
 		return errno ? walk_give_up(walk, -errno, out) : walk_leave(walk, out);
 	*out = (struct fm_walk_at){ .dir = dirfd(dir), .name = entry->d_name };
-	out->is_dir = entry_is_dir(out->dir, entry);
+	out->is_dir = entry_may_be_dir(out->dir, entry);
 	if (!out->is_dir)
 		return 1;
 	/*

@@ -2,6 +2,7 @@
 /*
  * Directory stores: list, remove, mkdir. links: fm_store
  */
+#include <dlfcn.h>
 #include <linux/capability.h>
 #include <sys/inotify.h>
 #include <sys/syscall.h>
@@ -335,6 +336,46 @@ static void test_count_cut(void)
 	end();
 }
 
+static bool has_no_types;
+
+/* As of a file system whose directories do not say what is in them. */
+struct dirent *readdir(DIR *d)
+{
+	static struct dirent *(*next)(DIR *);
+	struct dirent *entry;
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "readdir");
+	entry = next(d);
+	if (entry && has_no_types)
+		entry->d_type = DT_UNKNOWN;
+	return entry;
+}
+
+/* Goal: a directory of which it cannot be told what it is is not taken for a file. */
+static void test_walk_without_types(void)
+{
+	unsigned failed;
+
+	if (fm_test_lacks_faults())
+		return;
+	begin(IN_MEMORY, false);
+	CU_ASSERT_EQUAL(put("d/f", 1, 1, false), 0);
+	CU_ASSERT_EQUAL(put("d/g", 1, 1, false), 0);
+	has_no_types = true;
+	CU_ASSERT_EQUAL(count_names(&failed), 3);
+	CU_ASSERT_EQUAL(failed, 0);
+	fm_fault_arm("store.fstatat", 1);	/* opened, d is a directory, ... */
+	CU_ASSERT_EQUAL(count_names(&failed), 3);
+	CU_ASSERT_TRUE(fm_fault_fired() && failed == 0);
+	fm_fault_arm("store.fstatat", 2);	/* ... and the first one in it none */
+	CU_ASSERT_EQUAL(count_names(&failed), 3);
+	CU_ASSERT_TRUE(fm_fault_fired() && failed == 0);
+	fm_fault_arm(NULL, 0);
+	has_no_types = false;
+	end();
+}
+
 /* What follows is done by somebody whom modes bind, and whose the directory is. */
 static void become_owner(void)
 {
@@ -519,6 +560,7 @@ static const struct fm_test tests[] = {
 	{"a tree whose name cannot go stays", test_remove_in_frozen},
 	{"a walk goes as deep as there are directories", test_walk_deep},
 	{"a count that was cut lowers nothing", test_count_cut},
+	{"a walk knows directories whatever is said of them", test_walk_without_types},
 	{ "mkdir makes what is missing", test_mkdir },
 };
 FM_TEST_MAIN("store ops", tests)
