@@ -5,12 +5,12 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <glob.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "mover/base/fault.h"
 #include "mover/base/network.h"
@@ -176,12 +176,18 @@ static uint32_t sysfs_value(const char *interface, const char *what)
 	return (uint32_t)value;
 }
 
+/* Or stands on some: a VLAN, a bond, a bridge, one of these on another. */
 static bool is_hardware(const char *interface)
 {
-	char path[128];
+	char pattern[128];
+	glob_t found = { 0 };
+	bool is_found;
 
-	snprintf(path, sizeof(path), "/sys/class/net/%s/device", interface);
-	return access(path, F_OK) == 0;
+	snprintf(pattern, sizeof(pattern),
+		 "/sys/class/net/%s/{,lower_*/,lower_*/lower_*/}device", interface);
+	is_found = glob(pattern, GLOB_BRACE | GLOB_NOSORT, NULL, &found) == 0;
+	globfree(&found);
+	return is_found;
 }
 
 /* A second IPv4 address may carry a label, "eth0:1", in place of the interface's name. */

@@ -64,10 +64,10 @@ unsigned fm_addr_interface(const struct sockaddr_storage *sa);
 
 /*
  * How many addresses of ours may carry data: of interfaces that are up, no loopback. If there are
- * more than max, those of RDMA devices come first, then those of hardware, then the rest (bridges,
- * containers); link-local ones last in each. The order is of the addresses alone: what else is
- * there does not change it. rdma may be NULL. Or a negative errno: they could not be read, which
- * says nothing of them.
+ * more than max, those of RDMA devices come first, then those of hardware and of what stands on it
+ * (VLANs, bonds), then the rest (containers); link-local ones last in each. The order is of the
+ * addresses alone: what else is there does not change it. rdma may be NULL. Or a negative errno:
+ * they could not be read, which says nothing of them.
  */
 int fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max);
 
