@@ -272,8 +272,8 @@ static bool raw_receive(struct fm_loop *loop, int fd, uint8_t *buf, size_t len)
 	return got == len;
 }
 
-/* It is turned away before our addresses are looked at, which costs: by a fault point, of which
- * they would be the first. */
+/* It is turned away before our addresses are looked at, which costs: a fault point in that look
+ * does not fire. */
 static void bad_hello(size_t at, uint8_t value, int answer)
 {
 	uint8_t hello[64], back[16] = { 0 };
