@@ -4,6 +4,7 @@
 # Goal:   what Saver saved while training went on is the state as it was; a failed or late save is raised by the next call;
 #         whatever is killed, what `last` names loads and is whole.
 # Method: gloo on this machine; slow puts, states that change at once, ranks that do not come or are killed at random moments.
+import itertools
 import os
 import random
 import threading
@@ -17,6 +18,7 @@ import torch
 
 import fmove
 import fmove.torch
+from fmove import saver
 from fmove.names import parse
 from nodes import HANG_S, Case, await_it, crash, descriptors, in_child, interrupted, start_again
 
@@ -166,7 +168,7 @@ class Save(Case):
             made.check()
             made.save(state, self.name(f"d{i}"))
             made.wait()
-        self.assert_seen(["c0", "c1", "c2", "d0", "d1", "d2"])
+        self.assert_seen(["c0", "c1", "c2", "d0", "d1", "d2", "next"])  # that one was begun
 
     def test_what_cannot_be_saved_is_raised_at_once(self):
         made = self.saver()
@@ -297,6 +299,94 @@ class Save(Case):
 
         self.assertEqual(ranks.run(2, rank_of), [0, 0])
         self.assert_seen(["step0"])
+
+    # ---- ranks that do not do the same ----
+
+    def shard(self, step, rank):
+        return {"full": ranks.sharded(torch.full((7, MIB // 14), float(step)), rank, 2), "whole": torch.full((5,), float(step))}
+
+    def told(self, call):
+        """What it raises."""
+        try:
+            call()
+        except fmove.FmoveError as why:
+            return str(why)
+        return ""
+
+    def test_a_save_that_one_rank_cannot_begin(self):
+        """It raises there at once. The other one is told by its next call, and both go on."""
+
+        def rank_of(rank):
+            calls = itertools.count()
+
+            def planner():
+                if next(calls) == 0 and rank == 1:
+                    raise fmove.errors.error(12, "no memory for the copy")
+                return saver.DefaultSavePlanner()
+
+            with fmove.torch.Saver(latest="last", timeout=60.0, planner=planner) as made:
+                first = self.told(lambda: made.save(self.shard(1, rank), self.name("step1")))
+                assert ("no memory" in first) == (rank == 1), first
+                second = self.told(lambda: made.save(self.shard(2, rank), self.name("step2")))
+                assert ("step1 was not saved: rank 1: no memory" in second) == (rank == 0), second
+                made.save(self.shard(3, rank), self.name("step3"))
+
+        self.assertEqual(ranks.run(2, rank_of), [0, 0])
+        self.assert_seen(["last", "step2", "step3"])
+        self.assertEqual(self.check_last(), 3)
+
+    def test_a_failure_that_one_rank_knows_before_the_other(self):
+        """By check(), which comes before the save is over on the other one."""
+        self.fm.put(b"", self.name("step1"))
+        fails = saver._failure
+
+        def rank_of(rank):
+            def late(*arguments):
+                if rank == 1:
+                    time.sleep(1)
+                return fails(*arguments)
+
+            with fmove.torch.Saver(latest="last", timeout=60.0) as made:
+                with mock.patch.object(saver, "_failure", late):
+                    made.save(self.shard(1, rank), self.name("step1"))
+                    if rank == 0:
+                        await_it(lambda: made._save.is_over(), "it fails")
+                    told = [self.told(made.check)]
+                    told.append(self.told(lambda: made.save(self.shard(2, rank), self.name("step2"))))
+                assert ["step1 was not saved" in one for one in told] == [rank == 0, rank == 1], told
+                made.save(self.shard(3, rank), self.name("step3"))
+
+        self.assertEqual(ranks.run(2, rank_of), [0, 0])
+        self.assert_seen(["last", "step1", "step2", "step3"])
+        self.assertEqual(self.check_last(), 3)
+
+    def test_ranks_in_different_saves(self):
+        """One has left out a call. Nothing of two steps is seen, whatever the names are."""
+        names = [("newest", "newest"), ("step1", "step2")]
+
+        def rank_of(rank):
+            for pair in names:
+                with fmove.torch.Saver(timeout=60.0) as made:
+                    made._number += rank if pair[0] == pair[1] else 0
+                    made.save(self.shard(rank, rank), self.name(pair[rank]), force=True)
+                    told = self.told(made.wait)
+                    assert "was not saved: rank 0: rank 1 saves " in told and "ESTALE" in told, told
+
+        self.assertEqual(ranks.run(2, rank_of), [0, 0])
+        self.assert_seen([])
+
+    def test_a_late_rank_takes_of_the_time(self):
+        """The deadline is that of the save, and not of what a rank does once all have come."""
+
+        def rank_of(rank):
+            made = fmove.torch.Saver(options=fmove.Options(limit=1 << 20), timeout=6.0)
+            state = {"full": ranks.sharded(torch.randn(4, 2 * MIB), rank, 2)}  # all ranks meet here, too
+            time.sleep(4 * rank)
+            made.save(state, self.name("c"))
+            assert "c was not saved" in self.told(made.wait)
+
+        self.assertEqual(ranks.run(2, rank_of), [0, 0])
+        self.assert_seen([])
 
     def test_a_rank_never_comes(self):
         over = self.local("over")

@@ -52,11 +52,27 @@ class _Deadline:
         return left
 
 
+class _Which(NamedTuple):
+    """The save that a rank is in."""
+
+    name: Optional[Name]  # None: that is left to the coordinator
+    turn: int
+
+    def check(self, rank: int, its: "_Which") -> None:
+        """Ranks meet without saying for what: one may have left out what others began."""
+        if its.name is not None and its != self:
+            which = f"{its.name} in save {its.turn}, and the first rank {self.name} in {self.turn}"
+            raise error(errno.ESTALE, f"rank {rank} saves {which}")
+
+
 class _Share(NamedTuple):
-    """What the coordinator tells a rank: names and IDs of groups, and its file in each."""
+    """What the coordinator tells a rank: names and IDs of groups, its file in each, which rank it
+    is, and in which save."""
 
     groups: Tuple[Tuple[str, str], ...]
     file: str
+    rank: int
+    which: _Which
 
 
 class FmoveWriter(StorageWriter):  # type: ignore[misc]
@@ -64,7 +80,8 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
     as a whole; checkpoint_id= of a save names another one. replicas: further nodes, which have it
     below the same STORE/PATH: it is seen on all of them, or the save failed. latest, keep_last: as
     of Group.commit(). timeout: seconds of one save. A save that a rank cannot go on with is
-    discarded by that rank; what no rank discards ends by itself soon after the timeout."""
+    discarded by that rank; what no rank discards ends by itself soon after the timeout. ESTALE: a
+    rank saves to another directory than the first one, so it may be in another save."""
 
     def __init__(
         self,
@@ -82,6 +99,7 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
         check_latest(latest, keep_last)
         self._replicas = tuple(replicas)
         self.rotated = Rotated()  # of the last save, on the coordinator
+        self.turn = 0  # which one this save is, of a caller who counts them alike on all ranks
         self._name = None if path is None else parse(path)
         self._force = force
         self._latest = latest
@@ -112,8 +130,12 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
         self.discard()
         self._deadline = _Deadline(self._timeout)
 
+    @property
+    def _which(self) -> _Which:
+        return _Which(self._name, self.turn)
+
     def prepare_local_plan(self, plan: Any) -> Any:
-        return plan
+        return dataclasses.replace(plan, storage_data=self._which)
 
     def prepare_global_plan(self, plans: List[Any]) -> List[Any]:
         if self._name is None:
@@ -121,6 +143,9 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
         if not all(getattr(plan, "usable", True) for plan in plans):
             # Ranks would go on with what the first save told them, its groups included.
             raise error(errno.ENOTSUP, "FmoveWriter saves with no planner that keeps its plans")
+        for rank, plan in enumerate(plans):
+            if isinstance(plan.storage_data, _Which):  # else the planner has made another plan
+                self._which.check(rank, plan.storage_data)
         expires = self._timeout + DISCARD_S
         for node in (self._name.node, *self._replicas):
             name = self._name._replace(node=node)
@@ -137,8 +162,8 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
         files = [f"rank{i}.safetensors" for i in range(len(plans))]
         self._files = [file for file, plan in zip(files, plans) if plan.items]
         return [
-            dataclasses.replace(plan, storage_data=_Share(groups, file))
-            for plan, file in zip(plans, files)
+            dataclasses.replace(plan, storage_data=_Share(groups, file, rank, self._which))
+            for rank, (plan, file) in enumerate(zip(plans, files))
         ]
 
     def write_data(self, plan: Any, planner: Any) -> Any:
@@ -146,6 +171,7 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
         groups = [Group(self._connection, parse(name), id) for name, id in share.groups]
         done: Any = Future()
         try:
+            share.which.check(share.rank, self._which)
             done.set_result(self._write(groups, share.file, plan.items, planner))
         except BaseException:
             self._groups = groups

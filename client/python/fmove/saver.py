@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import time
+from collections import deque
 from datetime import timedelta
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Sequence, Union
 
 import torch
 import torch.distributed as dist
@@ -74,10 +76,39 @@ class _Snapshot(SavePlanner):  # type: ignore[misc]
         return self.image.tensor(place)
 
 
+class _Failed(_Snapshot):
+    """None, of a rank whose save() raised: it tells the other ranks why."""
+
+    def __init__(self, why: BaseException) -> None:
+        code = getattr(why, "errno", None)
+        text = str(why) or type(why).__name__
+        # Another exception may not be one that can be sent to other ranks.
+        self._why = why if isinstance(why, FmoveError) else error(code or errno.EIO, text)
+
+    def create_local_plan(self) -> Any:
+        raise self._why
+
+
+class _Turn(NamedTuple):
+    """What a rank has for one call of save()."""
+
+    number: int
+    name: Optional[Name]
+    force: bool
+    snapshot: _Snapshot
+
+
 class _Save:
     """One save, in a thread of its own."""
 
-    def __init__(self, name: Name, timeout: float, run: Callable[["_Save"], Rotated]) -> None:
+    def __init__(
+        self,
+        number: int,
+        name: Union[Name, str],
+        timeout: float,
+        run: Callable[["_Save"], Rotated],
+    ) -> None:
+        self.number = number  # of the call of save() that began it
         self.name = name
         self.end = time.monotonic() + timeout
         self.rotated = Rotated()
@@ -116,11 +147,15 @@ class Saver:
 
     save() copies the state to memory that is kept, and returns; a thread puts it, and all of it is
     seen at once, under its name. What ends a save is raised by the next call of save(), check() or
-    wait(), and nowhere else; then another may begin. A save goes on when a signal's handler raises
-    in one of them: the next call waits for it as this one did. One save is under way at most: the next waits
-    for it, or with when_busy="drop" is left out by all ranks. timeout: seconds of a save; then it
-    is late, and is discarded. A rank that does not come to a save is named. After that the ranks
-    that did cannot meet any more: make another Saver.
+    wait(), and nowhere else. save() raises it when it has begun its own, since other ranks may have
+    been told by check() before they begin theirs; it begins none where a rank was lost. What keeps
+    it from beginning one is raised at once, and the other ranks are told by their next call. Ranks
+    that come to a save with different names, or have called save() a different number of times, are
+    refused: ESTALE. A save goes on when a signal's handler raises in one of the calls: the next
+    call waits for it as this one did. One save is under way at most: the next waits for it, or with
+    when_busy="drop" is left out by all ranks. timeout: seconds of a save; then it is late, and is
+    discarded. A rank that does not come to a save is named. After that the ranks that did cannot
+    meet any more: make another Saver.
     """
 
     def __init__(
@@ -150,6 +185,9 @@ class Saver:
         self._connection = connection or connect()
         self._memory = Memory(self._connection)
         self._save: Optional[_Save] = None
+        self._number = 0  # of calls of save()
+        self._missed: Deque[_Turn] = deque()  # that began nothing, and were not told yet
+        self._is_lost = False  # a rank is: they cannot meet any more
         self._group = self._votes = None
         self._is_coordinator = True
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
@@ -163,17 +201,37 @@ class Saver:
 
     def save(self, state_dict: Dict[str, Any], name: Named, *, force: bool = False) -> bool:
         """Returns when the state may change again. False: it was left out."""
-        to = parse(name)
-        if self._is_dropping:
-            if self._is_any_busy():
+        self._number += 1  # also of one that raises: all ranks count alike
+        try:
+            if self._is_dropping and self._is_any_busy():
                 return False
-            self.check()
-        else:
+            ended = self._ended()
+            self._begin(state_dict, parse(name), force)
+        except BaseException as why:
+            self._miss(str(name), why)
+            raise
+        if ended is not None:
+            raise ended
+        return True
+
+    def _ended(self) -> Optional[Exception]:
+        """Waits until no save is under way. What ended the last one, unless that was raised."""
+        try:
             self.wait()
+        except Exception as why:
+            if self._save is not None or self._is_lost:  # it is late, or a signal came
+                raise
+            return why
+        return None
+
+    def _begin(self, state_dict: Dict[str, Any], to: Name, force: bool) -> None:
         planner = self._planner()
         set_up(planner, _plain(state_dict), self._is_coordinator)
         snapshot = _Snapshot(planner, self._memory)
-        save = _Save(to, self._timeout, lambda save: self._run(save, snapshot, force))
+        turn = _Turn(self._number, to, force, snapshot)
+        self._start(_Save(self._number, to, self._timeout, lambda save: self._run(save, turn)))
+
+    def _start(self, save: _Save) -> None:
         self._save = save  # before it runs: a signal may come while it begins
         try:
             save.start()
@@ -181,7 +239,17 @@ class Saver:
             if save.is_over():
                 self._save = None  # it never ran
             raise
-        return True
+
+    def _miss(self, name: str, why: BaseException) -> None:
+        """The other ranks meet this one for each save, or would meet its next one: they are told,
+        now, or before that where the last one is still under way."""
+        has_begun = self._save is not None and self._save.number == self._number
+        if self._group is None or self._is_lost or has_begun:
+            return
+        self._missed.append(_Turn(self._number, None, False, _Failed(why)))
+        if self._save is None:
+            with contextlib.suppress(RuntimeError):  # no thread can be started
+                self._start(_Save(self._number, name, self._timeout, self._tell_missed))
 
     def _is_any_busy(self) -> bool:
         """All ranks leave a save out, or none."""
@@ -224,22 +292,39 @@ class Saver:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run(self, save: _Save, snapshot: _Snapshot, force: bool) -> Rotated:
-        writer = FmoveWriter(
-            save.name,
-            force=force,
-            timeout=save.left(),
-            connection=self._connection,
-            **self._how,
-        )
+    def _run(self, save: _Save, turn: _Turn) -> Rotated:
+        self._tell_missed(save)
+        return self._meet(save, turn)
+
+    def _tell_missed(self, save: _Save) -> Rotated:
+        """Ends, on all ranks, what this one did not begin. Its caller was told."""
+        while self._missed:
+            with contextlib.suppress(FmoveError):
+                self._meet(save, self._missed[0])
+            self._missed.popleft()
+        return Rotated()
+
+    def _meet(self, save: _Save, turn: _Turn) -> Rotated:
+        """All ranks do, once for each call of save()."""
+        writer = None
         try:
             if self._group is not None:
                 left = timedelta(seconds=save.left())
                 dist.monitored_barrier(self._group, timeout=left, wait_all_ranks=True)
-            _save_with(snapshot, writer, self._group)
+            writer = FmoveWriter(
+                turn.name,
+                force=turn.force,
+                timeout=save.left(),  # of what the others left
+                connection=self._connection,
+                **self._how,
+            )
+            writer.turn = turn.number
+            _save_with(turn.snapshot, writer, self._group)
         except BaseException as why:
             failed = _failure(save, why, writer)
-            writer.discard()
+            self._is_lost = self._group is not None and not hasattr(why, "failures")
+            if writer is not None:
+                writer.discard()
             raise failed from why
         return writer.rotated
 
@@ -270,7 +355,7 @@ def _save_with(planner: Any, writer: FmoveWriter, group: Any) -> None:
         dcp.save_state_dict({}, writer, process_group=group, no_dist=is_alone, planner=planner)
 
 
-def _failure(save: _Save, why: BaseException, writer: FmoveWriter) -> FmoveError:
+def _failure(save: _Save, why: BaseException, writer: Optional[FmoveWriter]) -> FmoveError:
     """Which ranks failed, and of what; of ranks that were lost what they have not put."""
     failures = getattr(why, "failures", None)
     status = FAILED
@@ -282,7 +367,7 @@ def _failure(save: _Save, why: BaseException, writer: FmoveWriter) -> FmoveError
         code = getattr(cause, "errno", None) or errno.EIO
         status = getattr(cause, "exit", FAILED)
     else:
-        told = [str(why), writer.missing()]
+        told = [str(why), writer.missing() if writer else ""]
         code = errno.ETIMEDOUT if save.is_late() else errno.ECONNABORTED
     return error(code, f"{save.name} was not saved: " + "; ".join(filter(None, told)), exit=status)
 
