@@ -125,7 +125,7 @@ class Disk(Case):
         with self.assertRaises(TimeoutError) as why:
             self.saved(made, 1, top="n2:hung")
         self.assertIn("step1", str(why.exception))
-        self.saved(made, 2)  # another store, of the same node
+        self.saved(self.saver(), 2)  # in another store, of the same node
         self.assertEqual(self.last(), 2)
         self.assertTrue(os.path.exists(f"{STORE}/{self.id()}/step2"))
 
