@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-# Goal:   the callback for the Trainer waits wherever the Trainer may remove next what is still being put, and goes on waiting for
-#         what a signal interrupted it within; its link leads to what is on disk.
+# Goal:   the callback for the Trainer puts what all ranks have written, waits wherever the Trainer may remove next what is still being
+#         put, and goes on waiting for what a signal interrupted it within; its link leads to what is on disk.
 # Method: the calls that the Trainer makes, in its order, without it; puts that end when they may. test_transformers.py has the real one.
+import os
 import sys
 import threading
+import time
 import types
 import unittest
 from unittest import mock
@@ -101,6 +103,31 @@ class Calls(Case):
             self.call(callback, "on_train_end")
             self.assertEqual(self.puts.options.durability, durability)
         self.assertEqual(self.puts.led, [self.name("run/checkpoint-1")])
+
+    def test_what_other_ranks_write_is_put_too(self):
+        """Each writes a file of its own at the end, and comes to on_save then."""
+        meet = threading.Barrier(2)
+        dist = types.ModuleType("torch.distributed")
+        dist.is_available = dist.is_initialized = lambda: True
+        dist.barrier = lambda: meet.wait(HANG_S)
+        written, there = self.local("rng_state_1.pth"), []
+        self.puts.may_end.set()
+        self.puts.put_tree = lambda *_, **__: there.append(os.path.exists(written))
+        other = self.made()
+
+        def other_rank():
+            time.sleep(0.3)
+            self.local("rng_state_1.pth", b"1")
+            other.on_save(self.args, types.SimpleNamespace(is_world_process_zero=False), self.control)
+
+        thread = threading.Thread(target=other_rank)
+        with mock.patch.dict(sys.modules, {"torch.distributed": dist}):
+            thread.start()
+            callback = self.made()
+            self.call(callback, "on_save")
+            self.call(callback, "on_train_end")
+            thread.join()
+        self.assertEqual(there, [True])
 
 
 if __name__ == "__main__":

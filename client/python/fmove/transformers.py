@@ -5,6 +5,7 @@ node, too, while training goes on."""
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, Optional
 
 from transformers import TrainerCallback  # type: ignore[import]
@@ -21,7 +22,7 @@ class FmoveCallback(TrainerCallback):  # type: ignore[misc]
     """Puts OUTPUT/checkpoint-N to `path`/checkpoint-N, which is seen as a whole; the link `latest`
     beside it leads to it then, and of what it led to the last keep_last stay. With latest what is
     put is on disk before the link leads to it. The Trainer's first process does it, behind each
-    save.
+    save, when the others have written their parts of it: each process has this callback.
 
     Before the Trainer saves again it waits for the put, so that save_total_limit removes nothing
     that is still read: with save_strategy="best" before each evaluation ends, and with
@@ -73,6 +74,7 @@ class FmoveCallback(TrainerCallback):  # type: ignore[misc]
             self.wait()
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        _await_others()
         self.wait()
         if not state.is_world_process_zero:
             return
@@ -95,6 +97,13 @@ class FmoveCallback(TrainerCallback):  # type: ignore[misc]
         )
         if self._latest is not None:
             fm.lead(to, self._latest, self._keep_last, later=True)
+
+
+def _await_others() -> None:
+    """Each process has written its part of the checkpoint then: the Trainer waits for none."""
+    dist = sys.modules.get("torch.distributed")  # who is one of several has imported it
+    if dist is not None and dist.is_available() and dist.is_initialized():
+        dist.barrier()
 
 
 def _word(strategy: Any) -> str:
