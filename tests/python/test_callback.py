@@ -31,12 +31,15 @@ class Puts:
 
     def __init__(self):
         self.may_end = threading.Event()
-        self.put, self.led, self.options = [], [], None
+        self.put, self.led, self.checked, self.options = [], [], [], None
 
     def put_tree(self, source, to, *, options, **_):
         assert self.may_end.wait(HANG_S)
         self.put.append(str(to))
         self.options = options
+
+    def check_link(self, to, latest):
+        self.checked.append(f"{to} {latest}")
 
     def lead(self, to, *_, **__):
         self.led.append(str(to))
@@ -103,6 +106,7 @@ class Calls(Case):
             self.call(callback, "on_train_end")
             self.assertEqual(self.puts.options.durability, durability)
         self.assertEqual(self.puts.led, [self.name("run/checkpoint-1")])
+        self.assertEqual(self.puts.checked, [self.name("run/checkpoint-1") + " last"])
 
     def test_what_other_ranks_write_is_put_too(self):
         """Each writes a file of its own at the end, and comes to on_save then."""

@@ -185,7 +185,7 @@ class Checkpoint(Case):
     def test_a_link_that_is_not_led(self):
         """It is saved, and said to be."""
         broken = fmove.errors.error(errno.EIO, "once")
-        with mock.patch.object(fmove.Connection, "lead", side_effect=broken):
+        with mock.patch.object(fmove.Connection, "_lead", side_effect=broken):
             why = self.failure_of(lambda: self.save({"t": torch.ones(3)}, latest="last"))
             with fmove.torch.Saver(latest="last") as made:
                 made.save({"t": torch.ones(3)}, self.name("d"))

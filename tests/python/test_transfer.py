@@ -10,6 +10,7 @@ import random
 import subprocess
 import threading
 import unittest
+from unittest import mock
 
 import fmove
 from fmove import connection, names, ranges
@@ -137,6 +138,19 @@ class Put(Case):
                 self.fm.put(b"", self.name("wrong"), **wrong)
             self.assertEqual((why.exception.errno, why.exception.exit), (errno.EINVAL, 2), wrong)
         self.assertFalse(self.fm.exists(self.name("wrong")))
+
+    def test_the_link_cannot_be_led(self):
+        os.makedirs(f"{self.store}/last")
+        with self.assertRaises(FileExistsError) as why:
+            self.fm.put(b"1", self.name("f"), latest="last")
+        self.assertFalse(why.exception.is_published)
+        self.assertFalse(self.fm.exists(self.name("f")))
+        with mock.patch.object(self.fm, "check_link"):  # it came meanwhile
+            with self.assertRaises(FileExistsError) as why:
+                self.fm.put(b"1", self.name("f"), latest="last")
+        self.assertTrue(why.exception.is_published)
+        self.assertIn("is saved, but the link last was not led to it", str(why.exception))
+        self.assertEqual(self.stored("f"), b"1")
 
     def test_a_file_of_ours_that_is_not_there(self):
         with self.assertRaises(FileNotFoundError) as why:

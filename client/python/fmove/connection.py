@@ -142,11 +142,12 @@ class Connection:
         """Sends a file (a path, a descriptor, an open file) or bytes to name, which is seen as a
         whole. force: it may replace a file. latest: when it is on disk, the symbolic link of that
         name, beside it, leads to it. keep_last: of what it was led to with this the last so many
-        stay."""
+        stay. An error that has is_published: it is put, and why the link was not led."""
         to = parse(name)
         check_latest(latest, keep_last)
         if latest is not None:
             options = on_disk(options, group)
+            self.check_link(to, latest, timeout)
         fields = _put_fields(force, group, options)
         if isinstance(source, (bytes, bytearray, memoryview)):
             result = self._put_bytes(memoryview(source).cast("B"), to, fields, timeout, progress)
@@ -157,11 +158,36 @@ class Connection:
             result = replace(result, rotated=self.lead(to, latest, keep_last))
         return result
 
+    def check_link(self, published: Name, latest: str, timeout: Optional[float] = None) -> None:
+        """EEXIST: what has that name, beside what is to be published, is no link, and none could be
+        led. What cannot be looked at, since it is not there or may not be read, the publication
+        tells of."""
+        name = published.beside(latest)
+        try:
+            entry = self.stat(name, follow_symlinks=False, timeout=timeout)
+        except FmoveError:
+            return
+        if entry.leads_to is None:
+            raise error(errno.EEXIST, f"{name} is there, and no symbolic link")
+
     def lead(
         self, published: Name, latest: str, keep_last: int = 0, *, later: bool = False
     ) -> Rotated:
         """The symbolic link of that name, beside what was published, leads to it. later: unless it
-        leads to what was published later, which is ESTALE."""
+        leads to what was published later. is_published: why the link was not led."""
+        try:
+            return self._lead(published, latest, keep_last, later)
+        except FmoveError as why:
+            if later and why.errno == errno.ESTALE:
+                return Rotated()
+            raise error(
+                why.errno or errno.EIO,
+                f"{published} is saved, but the link {latest} was not led to it: {why.strerror}",
+                exit=why.exit,
+                is_published=True,
+            ) from why
+
+    def _lead(self, published: Name, latest: str, keep_last: int, later: bool) -> Rotated:
         fields = {**published.beside(latest).fields(), "to": to_json(published.last), "force": True}
         if later:
             fields["later"] = True

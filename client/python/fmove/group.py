@@ -7,7 +7,7 @@ import errno
 import secrets
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional
 
-from .errors import FmoveError, error
+from .errors import error
 from .names import Name, to_json
 from .results import Options, Result, Rotated
 
@@ -110,29 +110,12 @@ class Group:
         return Rotated() if latest is None else self.lead(latest, keep_last)
 
     def check_link(self, latest: str, timeout: float = COMMIT_S) -> None:
-        """EEXIST: what has that name, beside the group's, is no link, and none could be led. What
-        cannot be looked at, since it is not there or may not be read, the commit tells of."""
-        name = self.name.beside(latest)
-        try:
-            entry = self.connection.stat(name, follow_symlinks=False, timeout=timeout)
-        except FmoveError:
-            return
-        if entry.leads_to is None:
-            raise error(errno.EEXIST, f"{name} is there, and no symbolic link")
+        """As Connection's, before the commit."""
+        self.connection.check_link(self.name, latest, timeout)
 
     def lead(self, latest: str, keep_last: int = 0) -> Rotated:
-        """Of what is committed, as commit() does then. is_published: why the link was not led."""
-        try:
-            return self.connection.lead(self.name, latest, keep_last, later=True)
-        except FmoveError as why:
-            if why.errno == errno.ESTALE:
-                return Rotated()
-            raise error(
-                why.errno or errno.EIO,
-                f"{self.name} is saved, but the link {latest} was not led to it: {why.strerror}",
-                exit=why.exit,
-                is_published=True,
-            ) from why
+        """Of what is committed, as commit() does then."""
+        return self.connection.lead(self.name, latest, keep_last, later=True)
 
     def discard(self, *, timeout: float = COMMIT_S) -> None:
         """It ends, with all that came."""

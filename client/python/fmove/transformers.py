@@ -92,6 +92,8 @@ class FmoveCallback(TrainerCallback):  # type: ignore[misc]
 
     def _save(self, source: str, to: Name) -> None:
         fm = self._connection or connect()
+        if self._latest is not None:
+            fm.check_link(to, self._latest)
         fm.put_tree(
             source, to, force=self._force, timeout=self._timeout, options=self._options
         )
