@@ -171,8 +171,9 @@ static void await_note(struct request *r)
 
 static void request_send(struct request *r, const void *data, size_t len)
 {
+	static uint32_t qp_num = 4711;	/* another for each: the same one is a stale connection */
 	struct rdma_conn_param param = { .retry_count = 1,
-					 .qp_num = 4711,
+					 .qp_num = qp_num++,
 					 .private_data = data,
 					 .private_data_len = (uint8_t)len };
 	struct sockaddr_storage src = node_a.sa, dst = node_b.sa;
