@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/lib/own_file.h"
 #include "mover/base/words.h"
 
 static int detach(struct fm_lib_request *req, int fd, char job[FMOVE_JOB_MAX],
@@ -34,11 +35,10 @@ int fmove_put_detached(struct fmove *c, int fd, const struct fmove_name *name,
 
 	if (ret < 0)
 		return ret;
-	own = fm_lib_own_file(fd);
+	own = fm_own_file_open(fd);
 	fm_lib_put_begin(c, &req, name, &call.opts);
 	ret = detach(&req, own >= 0 ? own : fd, job, err);
-	if (own >= 0)
-		(void)close(own);	/* only read */
+	fm_own_file_close(own);
 	return ret;
 }
 

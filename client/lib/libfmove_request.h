@@ -135,16 +135,6 @@ void fm_lib_get_begin(struct fmove *c, struct fm_lib_request *req, const struct 
 		      const struct fmove_options *opts);
 
 /* What the daemon reads or writes by itself, in a store of this node. */
-/*
- * Another description of the file that fd has at its start, for who puts it: the caller closes it.
- * -1: it gets none, fd is something else, or somebody has a lock of the file, which closing another
- * description in this process would give up. Position and flags belong to a description: the daemon
- * moves the one to look for holes and sets the other, while fd may be in use, by another put, too,
- * which takes a file that is not at its start for the rest of it. It is opened with the rights of
- * this process.
- */
-int fm_lib_own_file(int fd);
-
 void fm_lib_own_add(struct fm_json_writer *w, const struct fmove_name *own,
 		    const struct fmove_options *opts);
 

@@ -3,13 +3,13 @@
 #include "client/lib/libfmove_request.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/stat.h>
 
+#include "client/lib/own_file.h"
 #include "client/lib/tries.h"
 #include "mover/base/env.h"
 #include "mover/base/words.h"
@@ -266,40 +266,6 @@ void fm_lib_own_add(struct fm_json_writer *w, const struct fmove_name *own,
 		excludes_add(w, opts->tree->excludes);
 }
 
-/*
- * Whether somebody has a lock of it, this process among them: whoever closes any descriptor of a
- * file gives up the locks (fcntl, lockf) that his process has of it.
- */
-static bool is_locked(int fd)
-{
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-
-	return fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
-}
-
-int fm_lib_own_file(int fd)
-{
-	char link[64];
-	struct stat st, again;
-	int own;
-
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || lseek(fd, 0, SEEK_CUR) != 0 ||
-	    is_locked(fd))
-		return -1;
-	/* of this thread, which may have descriptors of its own; it fits */
-	(void)snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
-	/* who has a lease is not waited for */
-	own = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (own < 0)
-		return -1;
-	if (fstat(own, &again) < 0 || again.st_dev != st.st_dev || again.st_ino != st.st_ino) {
-		(void)close(own);
-		return -1;
-	}
-	(void)fcntl(own, F_SETFL, 0);	/* to the daemon it makes no difference */
-	return own;
-}
-
 /* A transfer that the daemon does by itself. */
 struct move {
 	bool is_put;
@@ -442,14 +408,13 @@ static int move(struct fmove *c, const struct move *m, const struct fmove_option
 	struct fm_sized_call call;
 	struct move mine = *m;
 	int ret = fm_sized_call_begin(&call, opts, result, err);
-	int own = ret == 0 && m->is_put && !m->own ? fm_lib_own_file(m->fd) : -1;
+	int own = ret == 0 && m->is_put && !m->own ? fm_own_file_open(m->fd) : -1;
 
 	if (own >= 0)
 		mine.fd = own;
 	if (ret == 0)
 		ret = move_file(c, &mine, &call.opts, &call.result, err);
-	if (own >= 0)
-		(void)close(own);	/* only read */
+	fm_own_file_close(own);
 	return fm_sized_call_end(&call, ret, result);
 }
 

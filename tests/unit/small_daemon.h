@@ -41,6 +41,7 @@ struct counts {
 	atomic_bool confirms;		/* ... unless they are cancelled */
 	atomic_bool says_more;		/* events and keys that this library does not know */
 	atomic_bool is_strange;		/* answers are no JSON */
+	atomic_bool tells_progress;	/* once, before each answer */
 	char jobs[48];			/* what answers have as "jobs"; or "" */
 };
 
@@ -73,6 +74,15 @@ static void say_more(int fd, unsigned long id)
 	(void)snprintf(text, sizeof(text),
 		       "{\"more\":{\"event\":1},\"event\":\"done\",\"id\":%lu,\"version\":\"99\","
 		       "\"api\":2}",
+		       id);
+	(void)!write(fd, text, strlen(text));
+}
+
+static void say_progress(int fd, unsigned long id)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "{\"event\":\"progress\",\"id\":%lu,\"bytes\":1}",
 		       id);
 	(void)!write(fd, text, strlen(text));
 }
@@ -133,6 +143,8 @@ static bool answer(int fd, unsigned pause_us)
 		       strtoul(id + 5, NULL, 10), counts->jobs[0] ? ",\"jobs\":" : "",
 		       counts->jobs);
 	counts->answered++;
+	if (counts->tells_progress)
+		say_progress(fd, strtoul(id + 5, NULL, 10));
 	if (counts->is_strange)
 		(void)!write(fd, "\x7f" "FM2", 4);
 	else if (counts->says_more)

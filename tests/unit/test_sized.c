@@ -556,6 +556,46 @@ static void test_locks_stay(void)
 	down(c);
 }
 
+static void lock_it(void *ctx, const struct fmove_progress *p)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	(void)ctx;
+	(void)p;
+	CU_ASSERT_EQUAL(fcntl(fd, F_SETLK, &lock), 0);
+}
+
+static void stays_locked(struct fmove *c)
+{
+	const struct fmove_options opts = {
+		.struct_size = sizeof(opts), .progress_ms = 1000, .progress = lock_it};
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct fmove_result result = {.struct_size = sizeof(result)};
+
+	CU_ASSERT_EQUAL(put(c, &opts, &result, NULL), 0);
+	CU_ASSERT_EQUAL(fcntl(fd, F_OFD_GETLK, &lock), 0);
+	CU_ASSERT_EQUAL(lock.l_type, F_WRLCK);
+	lock = (struct flock){ .l_type = F_UNLCK, .l_whence = SEEK_SET };
+	CU_ASSERT_EQUAL(fcntl(fd, F_SETLK, &lock), 0);
+}
+
+/* Goal: nor does a lock go that is taken while the call lasts; and when it has gone, the next put
+ * leaves nothing open. */
+static void test_later_locks_stay(void)
+{
+	unsigned before = open_descriptors();
+	struct fmove_result result = {.struct_size = sizeof(result)};
+	struct fmove *c = up(1, 0);
+
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_SET), 0);
+	counts->tells_progress = true;
+	for (unsigned i = 0; i < 300; i++)
+		stays_locked(c);
+	CU_ASSERT_EQUAL(put(c, NULL, &result, NULL), 0);
+	down(c);
+	CU_ASSERT_EQUAL(open_descriptors(), before);
+}
+
 static void make_hub(void)
 {
 	for (unsigned i = 0; i < HUB_DIRS; i++)
@@ -608,6 +648,7 @@ static const struct fm_test tests[] = {
 	{ "whose a job is, also of an older daemon", test_whose_job },
 	{ "the position of a whole file is its caller's", test_position_is_the_callers },
 	{ "what the caller has locked stays locked", test_locks_stay },
+	{ "what is locked meanwhile stays locked", test_later_locks_stay },
 	{ "the calls leave nothing behind", test_end },
 };
 FM_TEST_MAIN("sized", tests)

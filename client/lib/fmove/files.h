@@ -210,7 +210,8 @@ struct fmove_result {
 
 /*
  * Send what fd holds from where it stands to its end (a regular file or a pipe) to name. opts may
- * be NULL. -ECANCELED.
+ * be NULL. -ECANCELED. POSIX locks of the file (fcntl(2), lockf(3)) that this process has, or takes
+ * meanwhile, stay: while there is one, what the call opened of the file may stay open.
  */
 int fmove_put(struct fmove *c, int fd, const struct fmove_name *name,
 	      const struct fmove_options *opts, struct fmove_result *result,
@@ -268,6 +269,8 @@ struct fmove_tree_options {
  * Send the directory dir_fd (open for reading) to name, which becomes its copy. The directory is
  * read by threads of this process while the call lasts. name must not exist, unless may_replace or
  * is_update. A process that stands still (SIGSTOP) for 8 s meanwhile: -ETIMEDOUT when it goes on.
+ * All files of it are opened and closed, which gives up the POSIX locks (fcntl(2), lockf(3)) that
+ * this process has of them; locks of descriptions (F_OFD_SETLK, flock(2)) stay.
  */
 int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name,
 		   const struct fmove_options *opts, const struct fmove_tree_options *tree,
@@ -277,7 +280,8 @@ int fmove_put_tree(struct fmove *c, int dir_fd, const struct fmove_name *name,
  * Receive the directory name as `as` in the directory parent_fd. It appears there complete, by one
  * rename; after an error whose is_kept is set, what arrived stays in a hidden directory beside it.
  * What it replaces stays for ten minutes at least, in another one, if room is not needed; a later
- * call with the same parent_fd removes it.
+ * call with the same parent_fd removes it. Of an update the files of that version are opened and
+ * closed, as those of fmove_put_tree() are.
  */
 int fmove_get_tree(struct fmove *c, int parent_fd, const char *as, const struct fmove_name *name,
 		   const struct fmove_options *opts, const struct fmove_tree_options *tree,
