@@ -474,7 +474,6 @@ static int lock_staging(struct fm_sink *s, struct fm_err *err)
 
 	if (ret == 0)
 		return 0;
-	s->stage = s->lock = -1;
 	if (ret == -EBUSY)
 		return fm_err_set(
 			err, ret,

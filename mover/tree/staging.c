@@ -180,23 +180,35 @@ static int take(int dir, int lock)
 
 int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd)
 {
-	int ret = -EAGAIN;
+	int dir, lock, ret = -EAGAIN;
 
 	for (int i = 0; i < LOCK_TRIES_MAX && (ret == -EAGAIN || ret == -ENOENT); i++) {
 		ret = fm_tsys_mkdir(parent, tree_name);
 		if (ret == 0 || ret == -EEXIST)
-			ret = open_both(parent, tree_name, dir_fd, lock_fd, true);
+			ret = open_both(parent, tree_name, &dir, &lock, true);
 		if (ret < 0)
 			continue;
-		ret = try_lock(parent, tree_name, *dir_fd, *lock_fd);
+		ret = try_lock(parent, tree_name, dir, lock);
 		if (ret == 0)
-			ret = take(*dir_fd, *lock_fd);
-		if (ret == 0)
+			ret = take(dir, lock);
+		if (ret == 0) {
+			*dir_fd = dir;
+			*lock_fd = lock;
 			return 0;
-		close(*lock_fd);
-		close(*dir_fd);
+		}
+		fm_staging_unlock(lock);
+		close(dir);
 	}
 	return ret;
+}
+
+/* To close it is not enough: the lock belongs to the description, which a child may have, too. */
+void fm_staging_unlock(int lock_fd)
+{
+	struct flock whole = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+
+	(void)fcntl(lock_fd, F_OFD_SETLK, &whole);
+	close(lock_fd);
 }
 
 int fm_staging_write(int lock_fd, const struct fm_staging_state *state)
@@ -341,7 +353,7 @@ static int lock_guard(int parent, const char *tree, int *dir, int *lock)
 		return ret == -ENOENT ? -EPERM : ret;
 	ret = try_lock(parent, tree, *dir, *lock);
 	if (ret < 0) {
-		close(*lock);
+		fm_staging_unlock(*lock);
 		close(*dir);
 	}
 	return ret;
@@ -431,7 +443,7 @@ static int sweep_guarded(int parent, const char *name, const struct fm_staging_a
 	if (ret < 0)
 		return ret;
 	ret = sweep_locked(parent, name, dir, lock, age, freed);
-	close(lock);
+	fm_staging_unlock(lock);
 	close(dir);
 	return ret;
 }

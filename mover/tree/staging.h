@@ -42,12 +42,15 @@ struct fm_err;
 bool fm_staging_is_ours(const char *name);
 
 /*
- * Make the .tree directory in parent if need be, and lock it. Both descriptors are the caller's;
- * the lock goes with lock_fd. -EBUSY: somebody else holds it. -EPERM: it is another user's, who
- * could change what is in it, or no staging directory at all, but something that was given the name
- * of one.
+ * Make the .tree directory in parent if need be, and lock it. Both descriptors are the caller's,
+ * the lock for fm_staging_unlock(); after an error they are as they were. -EBUSY: somebody else
+ * holds it. -EPERM: it is another user's, who could change what is in it, or no staging directory
+ * at all, but something that was given the name of one.
  */
 int fm_staging_lock(int parent, const char *tree_name, int *dir_fd, int *lock_fd);
+
+/* Give up the lock, also one of which a child that was forked has a copy, and close it. */
+void fm_staging_unlock(int lock_fd);
 
 /*
  * What the lock file says:

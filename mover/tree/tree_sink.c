@@ -381,7 +381,8 @@ static void sink_free(struct fm_sink *s)
 		close(s->was[i]);
 	close_if_open(s->data);
 	close_if_open(s->old);
-	close_if_open(s->lock);		/* with it goes the lock */
+	if (s->lock >= 0)
+		fm_staging_unlock(s->lock);
 	close_if_open(s->stage);
 	close_if_open(s->opts.parent);
 	pthread_mutex_destroy(&s->beginning);

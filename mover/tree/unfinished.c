@@ -260,7 +260,7 @@ static int remove_tree(int parent, const struct fm_unfinished *u,
 	ret = remove_made(parent, u, lock, freed);
 	if (ret == 0)
 		ret = fm_staging_remove_opened(parent, u->found, stage, freed, NULL, NULL);
-	(void)close(lock);
+	fm_staging_unlock(lock);
 	(void)close(stage);	/* only read */
 	return ret;
 }

@@ -7,12 +7,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "mover/base/budget.h"
@@ -913,6 +915,72 @@ static void test_stands_still(void)
 	liar_end(&naming);
 }
 
+/* ---- a child that was forked meanwhile ---- */
+
+static struct fm_tree *sink_of(const char *name)
+{
+	struct fm_tree_sink_opts o = { .parent = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+				       .name = name,
+				       .path = name,
+				       .lock_wait_ms = 1 };
+	struct fm_err err = { 0 };
+	struct fm_tree *t;
+
+	CU_ASSERT_EQUAL_FATAL(fm_tree_sink_new(&o, &t, &err), 0);
+	return t;
+}
+
+static int begin_sink(struct fm_tree *t)
+{
+	const struct fm_tree_begin how = { .source = { .node = "n1", .dev = 1, .ino = 2 } };
+	struct fm_err err = { 0 };
+
+	return t->ops->begin(t, &how, &err);
+}
+
+static void can_begin(const char *name)
+{
+	struct fm_tree *t = sink_of(name);
+
+	CU_ASSERT_EQUAL(begin_sink(t), 0);
+	t->ops->close(t);
+}
+
+static pid_t fork_sleeper(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	return pid;
+}
+
+/* Goal: the lock of a tree goes with its sink, though a child goes on that was forked meanwhile. */
+static void test_lock_and_a_child(void)
+{
+	struct both a, b;
+	struct moving m;
+	pid_t sleeper;
+
+	dir_begin();
+	shell("mkdir %s/a && echo x > %s/a/x", dir, dir);
+	both_source(&a, path_of("a"), &(struct fm_tree_begin){ 0 });
+	both_sink(&b, "b", false, false);
+	CU_ASSERT_EQUAL(move(a.remote, b.remote, &m), 0);
+	(void)both_end(&a);
+	(void)fm_channel_free(b.channel);
+	b.channel = NULL;
+	sleeper = fork_sleeper();
+	b.real->ops->keep(b.real);
+	(void)both_end(&b);
+	can_begin("b");
+	(void)kill(sleeper, SIGKILL);
+	(void)waitpid(sleeper, NULL, 0);
+	dir_end();
+}
+
 static void test_wrong_descriptors(void)
 {
 	unsigned before = open_fds();
@@ -1137,6 +1205,7 @@ static const struct fm_test tests[] = {
 	{"a caller that is slow is waited for", test_slow},
 	{"a caller that stands still is given up, but not before it gave a tree its name",
 	 test_stands_still},
+	{"a child that goes on holds no lock of a sink", test_lock_and_a_child},
 	{"wrong descriptors are refused and closed", test_wrong_descriptors},
 	{"every fault is an error", test_faults},
 };
