@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -181,6 +182,13 @@ void fm_connections_drop_idle(struct fm_connections *all)
 	pthread_mutex_unlock(&all->lock);
 }
 
+static atomic_uint forks;
+
+unsigned fm_forks(void)
+{
+	return atomic_load(&forks);
+}
+
 /*
  * The calls of the other threads do not go on here, but their connections were inherited, and the
  * daemon would not see that the parent ended. The call in whose midst it was forked, by a function
@@ -198,6 +206,7 @@ void fm_connections_forked(struct fm_connections *all)
 	fm_list_init(&all->line); /* who stood in it is not here */
 	drop_idle(all);
 	all->entered = 0;
+	atomic_fetch_add(&forks, 1);
 }
 
 /* ---- places and the line; all under the lock ---- */

@@ -82,6 +82,10 @@ void fm_connections_drop_idle(struct fm_connections *all);
 /* After fork() in the child, which has the lock: none of them is ours. */
 void fm_connections_forked(struct fm_connections *all);
 
+/* In a child that was forked in the midst of a call another number than when the call began: the
+ * call is its parent's. */
+unsigned fm_forks(void);
+
 /* A call begins, without a place; it is over, and has left. */
 void fm_connection_begin(struct fm_connections *all, struct fm_connection *c);
 void fm_connection_end(struct fm_connection *c);

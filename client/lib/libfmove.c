@@ -185,6 +185,8 @@ static int message_send(struct fm_lib_request *req, size_t len, const struct fm_
 	ssize_t n;
 
 	assert(with->count <= FM_API_FDS_MAX);
+	if (req->talk->connection.fd < 0)	/* a function of the caller came back in a child */
+		return fm_lib_fail_forked(err);
 	if (with->count > 0) {
 		hdr.msg_control = &control;
 		hdr.msg_controllen = CMSG_SPACE(with->count * sizeof(int));
@@ -601,6 +603,8 @@ bool fm_lib_asks_again(struct fmove *c, struct fm_lib_turns *t, struct fmove_err
 	ms = left_ms(t);
 	if (ret == 0 && (!c->again || (ms > 0 && !c->again(c->again_ctx, err, ++t->asked, ms))))
 		return false;
+	if (t->forks != fm_forks())
+		return fm_lib_fail_forked(err), false;
 	return left_ms(t) > 0 || time_is_up(t, err);
 }
 
@@ -650,6 +654,7 @@ int fm_lib_try(struct fm_lib_request *req, const struct fm_lib_parcel *with,
 	if (turns->refused == 0) {
 		turns->limit_ms = req->limit_ms;
 		turns->since_ms = now_ms();
+		turns->forks = fm_forks();
 	}
 	turns->cancel_fd = cancel_fd_of(req, w);
 	ret = talk(req, with, w, turns, out, err);

@@ -15,6 +15,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "client/lib/connections.h"
 #include "client/lib/fail.h"
 #include "client/lib/former.h"
 #include "client/lib/ops.h"
@@ -50,20 +51,27 @@ static void passed(void *ctx)
 	fm_channel_passed(ctx);
 }
 
+/* Whether a function of the caller has come back in a child: the transfer is its parent's. */
+static bool is_forked(const struct fm_lib_tree *t)
+{
+	return t->forks != fm_forks();
+}
+
 /* Tells the caller what our sink changed. Its note says what could not be kept. */
-static void tell_names(struct fm_tree *tree, const struct fmove_tree_options *o,
+static void tell_names(struct fm_tree *tree, const struct fm_lib_tree *t,
 		       struct fmove_result *result)
 {
+	const struct fmove_tree_options *o = t->tree;
 	char path[FMOVE_PATH_MAX + 1];
 	struct fm_tree_names page;
 	struct fm_tree_name name;
 	struct fm_err why;
 	uint64_t at = 0;
 
-	while (tree->ops->names(tree, &at, &page, &why) == 0 && page.len > 0) {
+	while (!is_forked(t) && tree->ops->names(tree, &at, &page, &why) == 0 && page.len > 0) {
 		size_t pos = 0;
 
-		while (fm_tree_names_next(page.at, page.len, &pos, &name) > 0) {
+		while (!is_forked(t) && fm_tree_names_next(page.at, page.len, &pos, &name) > 0) {
 			memcpy(path, name.path, name.len);
 			path[name.len] = '\0';
 			o->named(o->ctx, (enum fmove_change)name.change, path);
@@ -90,9 +98,9 @@ static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree,
 	t->ctx = channel;
 	ret = fm_lib_tree_do(c, t, result, err);
 	if (ret == 0 && !t->is_put && t->tree->named && !t->opts->is_attended)
-		tell_names(tree, t->tree, result);	/* before the tree is stopped */
+		tell_names(tree, t, result);	/* before the tree is stopped */
 	*end = fm_channel_free(channel);
-	return ret;
+	return end->is_forked ? fm_lib_fail_forked(err) : ret;
 }
 
 /* ---- as often as it takes ---- */
@@ -140,7 +148,11 @@ static int run(struct fmove *c, const struct kind *kind, const struct fmove_name
 {
 	struct fm_sized_call call;
 	const struct fm_lib_tree t = {
-		.is_put = kind->is_put, .name = name, .opts = &call.opts, .tree = &call.tree};
+		.is_put = kind->is_put,
+		.name = name,
+		.opts = &call.opts,
+		.tree = &call.tree,
+		.forks = fm_forks()};
 	struct fmove_error own;
 	struct fm_err why;
 	int ret;
@@ -185,12 +197,16 @@ static int put_tree_once(struct fmove *c, int dir_fd, struct fm_lib_tree *t,
 	struct fm_channel_end end;
 	int ret;
 
+	if (is_forked(t))
+		return fm_lib_fail_forked(err);
 	if (open_source(dir_fd, t->tree, t, &tree, &why) < 0)
 		return fail_as(err, &why);
 	tree->is_compared = t->opts->hold_fd > 0;
 	t->source = tree;
 	ret = serve(c, t, tree, result, &end, err);
 	t->source = NULL;
+	if (end.is_forked)
+		return ret;
 	result->leaving_links = atomic_load(&tree->leaving_links);
 	tree->ops->close(tree);
 	return ret;
@@ -236,8 +252,11 @@ static void dry_init(struct dry *d, const struct fm_lib_tree *t)
 	d->tree = *t->tree;
 	d->tree.is_dry_run = true;
 	d->tree.named = NULL;
-	d->t = (struct fm_lib_tree){
-		.is_put = t->is_put, .name = t->name, .opts = &d->opts, .tree = &d->tree};
+	d->t = (struct fm_lib_tree){.is_put = t->is_put,
+				    .name = t->name,
+				    .opts = &d->opts,
+				    .tree = &d->tree,
+				    .forks = t->forks};
 }
 
 /* The bytes that will come, at least 1: 0 would mean that this is not known. */
@@ -499,9 +518,13 @@ static int get_tree_once(struct fmove *c, int parent_fd, const char *as, struct 
 	struct aside aside = { .as = as };
 	int ret;
 
+	if (is_forked(t))
+		return fm_lib_fail_forked(err);
 	if (open_sink(parent_fd, t, &aside, &tree, &why) < 0)
 		return fail_as(err, &why);
 	ret = serve(c, t, tree, result, &end, err);
+	if (end.is_forked)
+		return ret;
 	result->leaving_links = atomic_load(&tree->leaving_links);
 	if (ret == 0)
 		tell_aside(&aside, result);

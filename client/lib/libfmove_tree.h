@@ -16,6 +16,7 @@ struct fm_lib_turns {
 	bool is_over;			/* it was cancelled, or decided about: not asked again */
 	uint64_t limit_ms;		/* its timeout; 0: none */
 	uint64_t since_ms;		/* when it was asked first */
+	unsigned forks;			/* fm_forks() then */
 };
 
 struct fm_lib_tree {
@@ -37,6 +38,7 @@ struct fm_lib_tree {
 	struct fm_tree *source;			/* put: while it is asked for */
 	/* an earlier try may have published it, and its answer was lost */
 	bool is_again;
+	unsigned forks;				/* fm_forks() when the call began */
 };
 
 /* Ask for it once and wait for its end. err is filled after an error, its is_kept too. */

@@ -77,8 +77,9 @@ void fm_own_hub_free(struct fm_own_hub *o)
 	if (!o)
 		return;
 	for (unsigned i = 0; i < CHANNELS; i++) {
-		(void)fm_channel_free(o->channels[i]);
-		if (o->trees[i])
+		struct fm_channel_end end = fm_channel_free(o->channels[i]);
+
+		if (o->trees[i] && !end.is_forked)
 			o->trees[i]->ops->close(o->trees[i]);
 	}
 	fm_hub_view_free(o->view);

@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <stdio.h>
 
+#include "client/lib/connections.h"
+#include "client/lib/fail.h"
 #include "client/lib/ops.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/env.h"
@@ -45,7 +47,10 @@ static bool time_is_up(struct fmove_error *err)
 
 void fm_tries_begin(struct fm_tries *t, const struct fmove_options *opts)
 {
-	*t = (struct fm_tries){ .opts = *opts, .begun_ns = now_ns(), .deadline_ns = FM_NEVER };
+	*t = (struct fm_tries){.opts = *opts,
+			       .begun_ns = now_ns(),
+			       .deadline_ns = FM_NEVER,
+			       .forks = fm_forks()};
 	if (opts->timeout_ms > 0)
 		t->deadline_ns = t->begun_ns + ns_of(opts->timeout_ms);
 	/* How far it is has to be known when the daemon is gone, too. */
@@ -55,15 +60,22 @@ void fm_tries_begin(struct fm_tries *t, const struct fmove_options *opts)
 	}
 }
 
-/* Waits, and tells the caller why. False: the caller wants no more tries. */
-static bool nap(const struct fmove_options *o, uint64_t pause_ns, const char *why)
+/* progress() may have forked, and come back in the child: what goes on is its parent's. */
+static bool is_forked(const struct fm_tries *t)
 {
+	return t->forks != fm_forks();
+}
+
+/* Waits, and tells the caller why. False: the caller wants no more tries. */
+static bool nap(const struct fm_tries *t, uint64_t pause_ns, const char *why)
+{
+	const struct fmove_options *o = &t->opts;
 	struct pollfd cancel[] = {{o->cancel_fd > 0 ? o->cancel_fd : -1, POLLIN, 0},
 				  {fm_op_cancel_fd(), POLLIN, 0}};
 	uint64_t end_ns = now_ns() + pause_ns,
 		 step_ms = o->progress_ms > 0 ? o->progress_ms : UINT64_MAX;
 
-	for (uint64_t at_ns = now_ns(); at_ns < end_ns; at_ns = now_ns()) {
+	for (uint64_t at_ns = now_ns(); at_ns < end_ns && !is_forked(t); at_ns = now_ns()) {
 		const struct fmove_progress p = {.struct_size = sizeof(p),
 						 .state = "waiting",
 						 .size = UINT64_MAX,
@@ -96,7 +108,7 @@ bool fm_tries_again(struct fm_tries *t, struct fmove *c, struct fmove_error *err
 	bool is_once = t->opts.retry_ms == 0 || t->opts.is_attended || t->opts.hold_fd > 0;
 
 	/* Who cancels the job means the command. */
-	if (is_once || err->code == -ECANCELED || !fm_errno_may_pass(err->code))
+	if (is_once || is_forked(t) || err->code == -ECANCELED || !fm_errno_may_pass(err->code))
 		return false;
 	if (at_ns >= t->deadline_ns)
 		return time_is_up(err);
@@ -106,8 +118,10 @@ bool fm_tries_again(struct fm_tries *t, struct fmove *c, struct fmove_error *err
 	if (pause_ns > t->deadline_ns - at_ns)
 		pause_ns = t->deadline_ns - at_ns;
 	fmove_disconnect(c);
-	if (!nap(&t->opts, pause_ns, err->text))
+	if (!nap(t, pause_ns, err->text))
 		return fail(err, -ECANCELED, "cancelled");
+	if (is_forked(t))
+		return fm_lib_fail_forked(err), false;
 	t->begun_ns = now_ns();
 	if (t->begun_ns >= t->deadline_ns)
 		return time_is_up(err);

@@ -19,6 +19,7 @@ struct fm_tries {
 	struct fm_retry retry;
 	uint64_t deadline_ns;
 	uint64_t begun_ns;		/* this try */
+	unsigned forks;			/* fm_forks() at first */
 };
 
 void fm_tries_begin(struct fm_tries *t, const struct fmove_options *opts);
@@ -26,8 +27,8 @@ void fm_tries_begin(struct fm_tries *t, const struct fmove_options *opts);
 /*
  * Whether what failed with *err, having got as far as that says, is to be tried again, now: its
  * time has come. If not, *err says why: it cannot pass, or it was tried for long enough, or the
- * time is up, or opts.cancel_fd became readable. Meanwhile c has no connection, which others may
- * want.
+ * time is up, or opts.cancel_fd became readable, or this is a child of who tried. Meanwhile c has
+ * no connection, which others may want.
  */
 bool fm_tries_again(struct fm_tries *t, struct fmove *c, struct fmove_error *err);
 

@@ -106,9 +106,17 @@ void fm_channel_passed(struct fm_channel *c);
 struct fm_channel_end {
 	bool is_begun;
 	bool is_published;
+	/*
+	 * This is a child that was forked meanwhile: tree and transfer are its parent's. The child
+	 * must not use the tree any more, nor close it.
+	 */
+	bool is_forked;
 };
 
-/* End all calls (the tree is stopped) and free the channel. NULL is allowed. */
+/*
+ * End all calls (the tree is stopped) and free the channel. NULL is allowed. In a child nothing is
+ * ended: our descriptors were closed there when it was forked.
+ */
 struct fm_channel_end fm_channel_free(struct fm_channel *c);
 
 #endif

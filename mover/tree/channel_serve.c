@@ -6,6 +6,11 @@
  * A thread reads an ask, does it, answers, until its socket ends; then the tree is stopped and the
  * other sockets are ended too, so that all of them come home soon. One more tells the daemon that
  * we live, until all of them have (channel_pulse.h).
+ *
+ * A child that is forked meanwhile has none of the threads, and copies of all descriptors. To shut
+ * one down there, or to discard the tree, would do it to the parent; to hold them would hide the
+ * parent's end from the daemon, and from who waits for the lock of a sink. So the child closes its
+ * copies at once, and leaves all else alone.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,6 +26,7 @@
 
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
+#include "mover/base/list.h"
 #include "mover/tree/channel.h"
 #include "mover/tree/channel_io.h"
 #include "mover/tree/channel_msg.h"
@@ -57,7 +63,82 @@ struct fm_channel {
 	pthread_mutex_t lock;
 	bool has_stash;
 	struct fm_tree_large stash;	/* one that had no room in an answer */
+	struct fm_list in_channels;
+	bool is_forked;			/* we are a child */
 };
+
+/* ---- fork() ---- */
+
+/* All of this process. fork() waits until no thread has the lock. */
+static pthread_mutex_t channels_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fm_list channels = {&channels, &channels};
+
+/* The number goes first: another thread may fork in between, and the descriptor may be somebody
+ * else's by then. */
+static void close_known(int *fd)
+{
+	int was = *fd;
+
+	*fd = -1;
+	if (was >= 0)
+		(void)close(was);
+}
+
+/* The daemon has its own, or needs none. */
+static void close_passed(struct fm_channel *c)
+{
+	for (unsigned i = 0; i < 1 + LINES; i++)
+		close_known(&c->fds[i]);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&channels_lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&channels_lock);
+}
+
+static void after_fork_in_child(void)
+{
+	fm_list_each(at, next, &channels) {
+		struct fm_channel *c = fm_container_of(at, struct fm_channel, in_channels);
+
+		c->is_forked = true;
+		close_passed(c);
+		for (unsigned i = 0; i < c->lines_count; i++)
+			close_known(&c->lines[i]->socket);
+		if (c->tree->ops->forked)
+			c->tree->ops->forked(c->tree);
+		fm_list_del(&c->in_channels);
+	}
+	after_fork();
+}
+
+static void watch_forks(void)
+{
+	(void)pthread_atfork(before_fork, after_fork,
+			     after_fork_in_child);	/* without memory: not */
+}
+
+static void list_add(struct fm_channel *c)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, watch_forks);
+	pthread_mutex_lock(&channels_lock);
+	fm_list_append(&channels, &c->in_channels);
+	pthread_mutex_unlock(&channels_lock);
+}
+
+static void list_remove(struct fm_channel *c)
+{
+	pthread_mutex_lock(&channels_lock);
+	fm_list_del(&c->in_channels);
+	pthread_mutex_unlock(&channels_lock);
+}
 
 /* ---- large files that were found ---- */
 
@@ -390,6 +471,7 @@ int fm_channel_new_of(struct fm_tree *tree, unsigned sockets, struct fm_channel 
 	for (unsigned i = 0; i < 1 + LINES; i++)
 		c->fds[i] = -1;
 	pthread_mutex_init(&c->lock, NULL);
+	list_add(c);
 	ret = make_memory(c, err);
 	while (ret == 0 && c->lines_count < sockets)
 		ret = add_line(c, err);
@@ -416,11 +498,16 @@ const int *fm_channel_to_pass(const struct fm_channel *c, unsigned *count)
 
 void fm_channel_passed(struct fm_channel *c)
 {
-	for (unsigned i = 0; i < 1 + LINES; i++) {
-		if (c->fds[i] >= 0)
-			(void)close(c->fds[i]);		/* the daemon has its own */
-		c->fds[i] = -1;
-	}
+	close_passed(c);
+}
+
+/* All threads come home, and nothing is asked any more. */
+static void end_threads(struct fm_channel *c)
+{
+	quit(c);
+	for (unsigned i = 0; i < c->threads; i++)
+		pthread_join(c->lines[i]->thread, NULL);
+	fm_channel_pulse_free(c->pulse);
 }
 
 struct fm_channel_end fm_channel_free(struct fm_channel *c)
@@ -429,11 +516,11 @@ struct fm_channel_end fm_channel_free(struct fm_channel *c)
 
 	if (!c)
 		return end;
-	quit(c);
-	for (unsigned i = 0; i < c->threads; i++)
-		pthread_join(c->lines[i]->thread, NULL);
-	fm_channel_pulse_free(c->pulse);
-	fm_channel_passed(c);
+	if (c->is_forked)	/* what its threads had in memory stays as they left it */
+		return (struct fm_channel_end){ .is_forked = true };
+	end_threads(c);
+	list_remove(c);
+	close_passed(c);
 	for (unsigned i = 0; i < c->lines_count; i++) {
 		(void)close(c->lines[i]->socket);	/* what was to be said was said */
 		free(c->lines[i]->copy);
@@ -444,7 +531,8 @@ struct fm_channel_end fm_channel_free(struct fm_channel *c)
 	if (c->has_stash)
 		(void)close(c->stash.fd);		/* only read */
 	pthread_mutex_destroy(&c->lock);
-	end = (struct fm_channel_end){ atomic_load(&c->is_begun), atomic_load(&c->is_published) };
+	end.is_begun = atomic_load(&c->is_begun);
+	end.is_published = atomic_load(&c->is_published);
 	free(c);
 	return end;
 }

@@ -191,6 +191,11 @@ struct fm_tree_ops {
 	/* Calls that run end soon with -ECANCELED, later ones at once (but keep, discard, close).
 	 * Quick. */
 	void (*stop)(struct fm_tree *t);
+	/*
+	 * In a child that was forked while calls ran: gives up its copy of what others wait for.
+	 * Nothing else is called there any more. NULL: there is nothing.
+	 */
+	void (*forked)(struct fm_tree *t);
 	/* No call runs. A sink that was neither published, kept nor discarded is discarded. Frees
 	 * it. */
 	void (*close)(struct fm_tree *t);

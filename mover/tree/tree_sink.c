@@ -356,6 +356,16 @@ static void sink_stop(struct fm_tree *t)
 	atomic_store(&fm_sink_of(t)->is_stopped, true);
 }
 
+/* The lock would last as long as the child. */
+static void sink_forked(struct fm_tree *t)
+{
+	struct fm_sink *s = fm_sink_of(t);
+
+	if (s->lock >= 0)
+		close(s->lock);
+	s->lock = -1;
+}
+
 static void close_if_open(int fd)
 {
 	if (fd >= 0)
@@ -422,6 +432,7 @@ static const struct fm_tree_ops sink_ops = {
 	.names = fm_sink_names,
 	.count = sink_count,
 	.stop = sink_stop,
+	.forked = sink_forked,
 	.close = sink_close,
 };
 

@@ -7,7 +7,8 @@
  *   threads storm FILE PATH         one after the other, files and a directory, with signals
  *                                   all the time
  *   threads fork FILE PATH          each of several children with the handle of their parent, which
- *                                   puts meanwhile
+ *                                   puts meanwhile; and children that come back from the midst of
+ *                                   their parent's put and get of the directory "large"
  *   threads uid                     print whose rights it has
  *
  * Each line printed is something that is not right; the last one, how many descriptors are left.
@@ -167,6 +168,57 @@ static void children(void)
 	pthread_join(beside, NULL);
 }
 
+static void fork_once(void *ctx, const struct fmove_progress *p)
+{
+	pid_t *child = ctx;
+
+	if (*child < 0 && p->bytes > 0)
+		*child = fork();
+}
+
+/* A call in whose midst there was a child, which it came back in, too. That must end it with
+ * -ECONNRESET, and nothing of its parent's. */
+static void ended_twice(const char *what, int ret, const struct fmove_error *err, pid_t child)
+{
+	int status;
+
+	if (child == 0)
+		_exit(ret == -ECONNRESET ? 0 : 1);
+	if (ret < 0)
+		say(what, err);
+	if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+		printf("%s: child %d: %d\n", what, (int)child, child < 0 ? 0 : status);
+		failures++;
+	}
+}
+
+static void children_of_trees(void)
+{
+	char to[256];
+	const struct fmove_name name = {"n2", "s", to};
+	pid_t put = -1, get = -1;
+	struct fmove_options opts = {.struct_size = sizeof(opts),
+				     .rate_bytes = 2000000,
+				     .retry_ms = 20000,
+				     .progress_ms = 20,
+				     .progress = fork_once,
+				     .ctx = &put};
+	struct fmove_result result = {.struct_size = sizeof(result)};
+	struct fmove_error err;
+	int fd = open("large", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int ret;
+
+	(void)snprintf(to, sizeof(to), "%s/large", path);
+	ret = fmove_put_tree(c, fd, &name, &opts, NULL, &result, &err);
+	ended_twice("put_tree", ret, &err, put);
+	opts.ctx = &get;
+	ret = fmove_get_tree(c, here, "large_back", &name, &opts, NULL, &result, &err);
+	ended_twice("get_tree", ret, &err, get);
+	(void)close(fd);
+	(void)close(here);
+}
+
 static unsigned descriptors(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -197,8 +249,10 @@ int main(int argc, char **argv)
 		many((unsigned)strtoul(argv[3], NULL, 10));
 	else if (strcmp(argv[1], "storm") == 0)
 		storm();
-	else
+	else {
 		children();
+		children_of_trees();
+	}
 	fmove_close(c);
 	printf("%u descriptors are left\n", descriptors() - before);
 	return failures > 0;

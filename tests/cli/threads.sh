@@ -1,6 +1,6 @@
 #!/bin/bash
-# Goal:   one handle of libfmove serves a thousand threads of a user who may have few connections, children of the program, and a program that gets
-#         signals all the time. Without a daemon, or rights to ask it, a program is told so.
+# Goal:   one handle of libfmove serves a thousand threads of a user who may have few connections, children of the program, also those that come back
+#         from the midst of a call, and a program that gets signals all the time. Without a daemon, or rights to ask it, a program is told so.
 # Method: a program (threads.c) beside real daemons; `hold` takes all but a few of the connections that its user may have.
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
@@ -12,6 +12,10 @@ random 20000 f
 mkdir tree
 random 30000 tree/a
 random 100 tree/b
+mkdir large
+for i in 1 2 3 4; do
+	random 1000000 large/$i
+done
 chmod a+r f
 
 # The user who may have few.
@@ -58,7 +62,8 @@ right storm.out
 diff -r tree back || bad "the tree is another one"
 "$FMOVE_BIN/threads" fork f fork >fork.out 2>&1
 right fork.out
-[ "$(find "$(store 2)/fork" -type f | wc -l)" -eq 11 ] || bad "not all were put by children"
+diff -r large large_back || bad "beside children the tree is another one"
+[ "$(find "$(store 2)/fork" -maxdepth 1 -type f -name '[0-9]*' | wc -l)" -eq 11 ] || bad "not all were put by children"
 FMOVE_SOCKET=$dir/none refused 2 "no fmoved listens at $dir/none" "$FMOVE_BIN/threads" fork f x
 chmod 600 "$dir/c/n1/fmoved.sock"
 refused 2 'may not be used by you' $AS "$FMOVE_BIN/threads" fork "$PWD/f" x

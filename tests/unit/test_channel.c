@@ -917,6 +917,39 @@ static void test_stands_still(void)
 
 /* ---- a child that was forked meanwhile ---- */
 
+static int in_child(const struct both *a, const struct both *b)
+{
+	return fm_channel_free(a->channel).is_forked && fm_channel_free(b->channel).is_forked ? 0
+											       : 1;
+}
+
+/* Goal: a call that comes back in a child ends nothing of its parent's. */
+static void test_forked(void)
+{
+	struct fm_err err = { 0 };
+	struct both a, b;
+	struct moving m;
+	int status;
+	pid_t pid;
+
+	dir_begin();
+	make_tree();
+	both_source(&a, path_of("a"), &(struct fm_tree_begin){ 0 });
+	both_sink(&b, "b", false, false);
+	pid = fork();
+	if (pid == 0)
+		_exit(in_child(&a, &b));
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT_EQUAL(move(a.remote, b.remote, &m), 0);
+	CU_ASSERT_EQUAL(b.remote->ops->prepare(b.remote, false, &err), 0);
+	CU_ASSERT_EQUAL(b.remote->ops->publish(b.remote, false, &err), 0);
+	CU_ASSERT_FALSE(both_end(&a));
+	CU_ASSERT_TRUE(both_end(&b));
+	compare("b");
+	dir_end();
+}
+
 static struct fm_tree *sink_of(const char *name)
 {
 	struct fm_tree_sink_opts o = { .parent = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
@@ -980,6 +1013,44 @@ static void test_lock_and_a_child(void)
 	(void)waitpid(sleeper, NULL, 0);
 	dir_end();
 }
+
+/* The thread sanitizer cannot have threads in the child of a program with threads. */
+#ifndef __SANITIZE_THREAD__
+static _Noreturn void begin_and_die(int tell)
+{
+	struct both b;
+	pid_t sleeper;
+
+	both_sink(&b, "b", false, false);
+	sleeper = fork_sleeper();
+	_exit(write(tell, &sleeper, sizeof(sleeper)) != sizeof(sleeper));
+}
+
+/* Goal: ... and with its process, however that ends. */
+static void test_lock_of_a_dead_parent(void)
+{
+	pid_t pid, sleeper = 0;
+	int pair[2], status;
+
+	dir_begin();
+	CU_ASSERT_EQUAL_FATAL(pipe(pair), 0);
+	pid = fork();
+	if (pid == 0)
+		begin_and_die(pair[1]);
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT_EQUAL_FATAL(read(pair[0], &sleeper, sizeof(sleeper)), sizeof(sleeper));
+	can_begin("b");
+	(void)kill(sleeper, SIGKILL);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	dir_end();
+}
+#else
+static void test_lock_of_a_dead_parent(void)
+{
+}
+#endif
 
 static void test_wrong_descriptors(void)
 {
@@ -1205,7 +1276,9 @@ static const struct fm_test tests[] = {
 	{"a caller that is slow is waited for", test_slow},
 	{"a caller that stands still is given up, but not before it gave a tree its name",
 	 test_stands_still},
+	{"in a child nothing of the parent's is ended", test_forked},
 	{"a child that goes on holds no lock of a sink", test_lock_and_a_child},
+	{"nor does one whose parent died", test_lock_of_a_dead_parent},
 	{"wrong descriptors are refused and closed", test_wrong_descriptors},
 	{"every fault is an error", test_faults},
 };

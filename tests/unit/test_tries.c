@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
@@ -87,8 +88,40 @@ static void test_not_again(void)
 	end();
 }
 
+static pid_t child = -1;
+
+static void fork_once(void *ctx, const struct fmove_progress *p)
+{
+	(void)ctx;
+	(void)p;
+	if (child < 0)
+		child = fork();
+}
+
+/* Goal: what the parent tries again the child does not, also if it was forked while that waits. */
+static void test_a_child_tries_nothing(void)
+{
+	struct fmove_error err = { .code = -ECONNRESET, .text = "it failed" };
+	const struct fmove_options opts = {
+		.retry_ms = 60000, .progress_ms = 10, .progress = fork_once};
+	struct fm_tries tries;
+	bool is_again;
+	int status;
+
+	begin();
+	fm_tries_begin(&tries, &opts);
+	is_again = fm_tries_again(&tries, c, &err);
+	if (child == 0)
+		_exit(is_again || err.code != -ECONNRESET);
+	CU_ASSERT_TRUE(is_again);
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_EQUAL(status, 0);
+	end();
+}
+
 static const struct fm_test tests[] = {
 	{ "times that are more than can be counted", test_long_times },
 	{ "what is not tried again", test_not_again },
+	{ "a child tries nothing of its parent's", test_a_child_tries_nothing },
 };
 FM_TEST_MAIN("tries", tests)
