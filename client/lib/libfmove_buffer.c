@@ -349,8 +349,9 @@ int fmove_get_memory(struct fmove *c, void *to, size_t length, const struct fmov
 	fd = memfd_create("fmove get", MFD_CLOEXEC);
 	if (fd < 0)
 		return fm_lib_fail(err, -errno, "memory for what comes: %s", fm_err_name(-errno));
-	ret = fmove_get(c, fd, name, &call.opts, &call.result, err);
-	if (ret == 0 && call.result.bytes > length)
+	ret = fm_lib_get_at_most(c, fd, length > 0 ? length : 1, name, &call.opts, &call.result,
+				 err);
+	if (ret == 0 && call.result.bytes > length)	/* into none, 1 */
 		ret = fm_lib_fail(err, -EFBIG, "%llu bytes came for memory of %zu",
 				  (unsigned long long)call.result.bytes, length);
 	if (ret == 0)

@@ -272,6 +272,7 @@ struct move {
 	const struct fmove_name *name;
 	const struct fmove_name *own; /* in a store of this node; NULL: fd */
 	int fd;
+	uint64_t bytes_max; /* get: that may come into fd; 0: any number */
 };
 
 static void move_begin(struct fmove *c, struct fm_lib_request *req, const struct move *m,
@@ -285,6 +286,8 @@ static void move_begin(struct fmove *c, struct fm_lib_request *req, const struct
 		fm_lib_own_add(&req->json, m->own, opts);
 	if (m->own && !m->is_put && opts->may_replace)
 		fm_jw_bool(&req->json, "force", true);
+	if (m->bytes_max > 0)
+		fm_jw_u64(&req->json, "bytes", m->bytes_max);
 }
 
 /*
@@ -437,6 +440,15 @@ int fmove_get(struct fmove *c, int fd, const struct fmove_name *name,
 
 	if (fd < 0)
 		return fm_lib_fail_fd(err);
+	return move(c, &m, opts, result, err);
+}
+
+int fm_lib_get_at_most(struct fmove *c, int fd, uint64_t bytes_max, const struct fmove_name *name,
+		       const struct fmove_options *opts, struct fmove_result *result,
+		       struct fmove_error *err)
+{
+	const struct move m = {.name = name, .fd = fd, .bytes_max = bytes_max};
+
 	return move(c, &m, opts, result, err);
 }
 

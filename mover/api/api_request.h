@@ -105,7 +105,7 @@ struct fm_api_request {
 	bool is_check;			/* group_commit: only whether it would be done */
 	bool has_buffer;		/* put, get: our end is this, no descriptor */
 	struct fm_api_part buffer;
-	uint64_t bytes;			/* buffer: of the descriptor */
+	uint64_t bytes;			/* buffer: of the descriptor; get: the most that may come */
 	char node[FM_API_NODE_MAX + 1];
 	char store[FM_API_NODE_MAX + 1];
 	char name[FM_NAME_LEN_MAX + 1];	/* of a dataset */

@@ -183,6 +183,7 @@ static void task_options(const struct fm_api_task *t, const struct fm_api_reques
 			.ranges = a->range_count > 0 ? a->ranges : NULL,
 			.range_count = a->range_count,
 			.is_verified = a->is_verified,
+			.size_max = a->bytes,
 			.only = only_of(a),
 			.rate_bytes = a->rate_bytes,
 			.timeout_ns = a->timeout_ms * FM_NS_PER_MS},
@@ -470,6 +471,16 @@ static int buffer_check(const struct fm_api_request *ask, struct fm_err *err)
 			  "source or target, \"detach\" or \"attended\"");
 }
 
+static int bytes_check(const struct fm_api_request *ask, struct fm_err *err)
+{
+	if (ask->bytes == 0 || !(is_memory(ask) || ask->is_store || ask->is_tree ||
+				 ask->is_detached || ask->is_attended))
+		return 0;
+	return fm_err_set(err, -EINVAL,
+			  "\"bytes\" is for a file that comes into one of the client, or a pipe, "
+			  "and leaves no room for \"detach\" or \"attended\"");
+}
+
 static int only_check(const struct fm_api_request *ask, struct fm_err *err)
 {
 	const struct fm_only only = only_of(ask);
@@ -489,7 +500,7 @@ static int only_check(const struct fm_api_request *ask, struct fm_err *err)
 
 static int check_transfer(const struct fm_api_request *ask, struct fm_err *err)
 {
-	if (buffer_check(ask, err) < 0)
+	if (buffer_check(ask, err) < 0 || bytes_check(ask, err) < 0)
 		return err->code;
 	if (ask->is_store && (ask->is_generated || ask->is_discarded || ask->file_len > 0))
 		return fm_err_set(err, -EINVAL,
@@ -537,7 +548,7 @@ const struct fm_api_op fm_api_put = {
 const struct fm_api_op fm_api_get = {
 	.name = "get",
 	.takes = TRANSFER | FM_API_KEY(DISCARD) | ONLY | FM_API_KEY(RANGES) |
-		 FM_API_KEY(WHOLE_BLOCKS),
+		 FM_API_KEY(WHOLE_BLOCKS) | FM_API_KEY(BYTES),
 	.needs = NAMED,
 	.fds = transfer_fds,
 	.check = check_transfer,

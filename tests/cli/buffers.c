@@ -122,11 +122,14 @@ static void move_memory(size_t len)
 		wrong("get memory", &err);
 	if (memcmp(to, file, len) != 0 || to[len] != (char)0xee)
 		wrong("memory that came is another", NULL);
-	(void)snprintf(want, sizeof(want), "%zu bytes came for memory of %zu", len, len - 1);
-	if (len > 0 &&
+	(void)snprintf(want, sizeof(want), "the file has %zu bytes, and there is room for %zu", len,
+		       len - 1);
+	if (len > 1 &&
 	    (fmove_get_memory(conn, to, len - 1, &name, NULL, &result, &err) != -EFBIG ||
 	     !strstr(err.text, want)))
 		wrong("too little memory", &err);
+	if (len > 0 && fmove_get_memory(conn, to, 0, &name, NULL, &result, &err) != -EFBIG)
+		wrong("no memory", &err);
 	free(to);
 }
 

@@ -537,6 +537,12 @@ static void test_every_mistake_is_named(void)
 		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
 		 "\"local_store\":\"s\",\"local_path\":\"x\",\"ranges\":[[0,1]]}",
 		 "\\\"ranges\\\" come into a file or pipe"},
+		{"{\"op\":\"get\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"local_store\":\"s\",\"local_path\":\"x\",\"bytes\":1}",
+		 "\\\"bytes\\\" is for a file that comes into one of the client"},
+		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","
+		 "\"generate\":1,\"bytes\":1}",
+		 "\\\"bytes\\\" has no meaning for put"},
 		{"{\"op\":\"commit\",\"id\":1,\"job\":\"abcdefgh\"}", "not a whole number"},
 		{"{\"op\":\"stat\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\"}", "n9"},
 		{"{\"op\":\"put\",\"id\":1,\"node\":\"n9\",\"store\":\"s\",\"path\":\"x\","

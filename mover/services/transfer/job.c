@@ -1026,6 +1026,7 @@ int fm_job_start(struct fm_engine *e, const struct fm_job_opts *o,
 	j->file = o->file;
 	j->store_ref = o->store_ref ? fm_engine_store_again(o->store_ref) : NULL;
 	j->attr = o->attr;
+	j->size_max = o->size_max;
 	if (!o->is_put)
 		j->attr = (struct fm_attr){ .size = FM_SIZE_UNKNOWN };
 	j->is_ordered = !o->is_put && fm_layout_of(o->file)->is_in_order;

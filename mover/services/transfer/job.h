@@ -171,6 +171,7 @@ struct fm_job {
 	struct fm_range *ranges;
 	size_t range_count;
 	bool is_verified;		/* blocks that they cover in part, too */
+	uint64_t size_max;		/* get: of more bytes nothing comes; 0: any */
 	struct fm_only only;
 	uint64_t rate_bytes;
 	unsigned weight;

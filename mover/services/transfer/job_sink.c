@@ -2,6 +2,7 @@
 /* job_sink - the end of a transfer that writes the bytes. See job.h. */
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,6 +225,16 @@ static void begin_done(struct fm_work *work)
 	go_ahead(j);
 }
 
+/* Before anything comes: whoever asked has room for no more. */
+static int check_size(const struct fm_job *j, uint64_t size, struct fm_err *err)
+{
+	if (j->size_max > 0 && size > j->size_max)
+		return fm_err_set(err, -EFBIG,
+				  "the file has %" PRIu64 " bytes, and there is room for %" PRIu64,
+				  size, j->size_max);
+	return j->file->ops->check_size ? j->file->ops->check_size(j->file, size, err) : 0;
+}
+
 void fm_job_on_found(struct fm_session *s, const struct fm_wire_msg *msg)
 {
 	const struct fm_wire_found *m = &msg->found;
@@ -236,7 +247,7 @@ void fm_job_on_found(struct fm_session *s, const struct fm_wire_msg *msg)
 		fm_session_protocol_error(s, "FOUND out of turn");
 		return;
 	}
-	if (j->file->ops->check_size && j->file->ops->check_size(j->file, m->size, &err) < 0) {
+	if (check_size(j, m->size, &err) < 0) {
 		fm_job_fail(j, &err);
 		return;
 	}

@@ -73,6 +73,7 @@ struct fm_job_opts {
 	size_t range_count;
 	/* ranges: what is kept of blocks that they cover in part is compared, too */
 	bool is_verified;
+	uint64_t size_max;		/* get of a file: of a larger one -EFBIG; 0: any */
 	struct fm_only only;		/* no tree, no ranges: which connections may carry it */
 	uint64_t rate_bytes;		/* 0: no limit of its own */
 	/* put: its turns among those that this node sends to that peer; 0: FM_WEIGHT_NORMAL
