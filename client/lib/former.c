@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mover/base/call.h"
 #include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
@@ -382,6 +384,34 @@ static bool is_aside(const char *path)
 	return false;
 }
 
+/*
+ * Opens a noted path. It had no symbolic link in it, and gets none from a get: one that is there
+ * now was made by somebody who may rename, but not write, where it leads.
+ */
+static int open_noted(const char *path)
+{
+	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
+
+	if (root < 0)
+		return -errno;
+	fd = fm_call_open_below(root, path[1] ? path + 1 : ".", O_RDONLY | O_DIRECTORY, 0,
+				RESOLVE_NO_SYMLINKS);
+	(void)close(root);
+	return fd;
+}
+
+static int fail_noted(const char *path, int code, struct fm_err *err)
+{
+	if (code == -ELOOP)
+		return fm_err_set(err, code,
+				  "%s: a symbolic link is in this path by now, which was not there "
+				  "when this began: what came is not put where that leads",
+				  path);
+	return fm_err_sys(err, code,
+			  "directory %s, of which another get put the version that was there aside",
+			  path);
+}
+
 int fm_former_find_other(const char *path, int held, int *fd, struct fm_err *err)
 {
 	char now[PATH_MAX];
@@ -389,12 +419,11 @@ int fm_former_find_other(const char *path, int held, int *fd, struct fm_err *err
 	bool is_same;
 
 	fm_former_note_path(held, now);
-	if (!path[0] || !is_aside(now) || is_aside(path))
+	if (path[0] != '/' || !is_aside(now) || is_aside(path))
 		return 0;
-	*fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*fd = open_noted(path);
 	if (*fd < 0)
-		return fm_err_sys(err, -errno, "directory %s, of which another get put the version "
-				  "that was there aside", path);
+		return fail_noted(path, *fd, err);
 	is_same = fm_tsys_fstat(held, &was) < 0 || fm_tsys_fstat(*fd, &is) < 0 ||
 		  (was.st_ino == is.st_ino && was.st_dev == is.st_dev);
 	if (is_same)

@@ -66,7 +66,8 @@ void fm_former_note_path(int dir, char path[PATH_MAX]);
 /*
  * Whether `held` has been put aside by a get, or is below something that was, and its noted path
  * leads elsewhere: 1, and *fd is that, the receiver's. 0: it was not; whoever else moved a
- * directory meant what is in it, too. An error: it leads nowhere.
+ * directory meant what is in it, too. An error: it leads nowhere, or through a symbolic link now
+ * (-ELOOP), which anybody may have made who can rename there.
  */
 int fm_former_find_other(const char *path, int held, int *fd, struct fm_err *err);
 

@@ -743,6 +743,47 @@ static void test_dies_removing(void)
 }
 #endif
 
+/* ---- where a path leads by now ---- */
+
+/* A get into "in" began, and another one put that aside. */
+static int put_aside(char path[PATH_MAX], char aside[FM_STAGING_NAME_LEN + 1])
+{
+	int held;
+
+	CU_ASSERT_EQUAL(mkdir(at("in"), 0700), 0);
+	held = open(at("in"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fm_former_note_path(held, path);
+	fm_staging_name(FM_STAGING_OLD, "in", aside);
+	CU_ASSERT_EQUAL(renameat2(AT_FDCWD, at("in"), AT_FDCWD, at(aside), RENAME_NOREPLACE), 0);
+	return held;
+}
+
+static void run_leads_elsewhere(void)
+{
+	char path[PATH_MAX], aside[FM_STAGING_NAME_LEN + 1];
+	int fd = -1, held = put_aside(path, aside);
+
+	CU_ASSERT_EQUAL(fm_former_find_other(path, held, &fd, &err), -ENOENT);
+	CU_ASSERT_EQUAL(mkdir(at("in"), 0700), 0);
+	CU_ASSERT_EQUAL(fm_former_find_other(path, held, &fd, &err), 1);
+	close(fd);
+	CU_ASSERT_EQUAL(rmdir(at("in")), 0);
+	make_precious();
+	CU_ASSERT_EQUAL(symlink("precious", at("in")), 0);
+	CU_ASSERT_EQUAL(fm_former_find_other(path, held, &fd, &err), -ELOOP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "a symbolic link is in this path by now"));
+	CU_ASSERT_EQUAL(unlink(at("in")), 0);
+	CU_ASSERT_EQUAL(symlink(aside, at("in")), 0);	/* the same directory: by a link, too */
+	CU_ASSERT_EQUAL(fm_former_find_other(path, held, &fd, &err), -ELOOP);
+	close(held);
+}
+
+/* Goal: who can rename the target of a get does not say by a link where its content goes. */
+static void test_leads_elsewhere(void)
+{
+	each_base(run_leads_elsewhere);
+}
+
 static const struct fm_test tests[] = {
 	{"what has the name of a replaced version stays", test_named_new},
 	{"and is told of", test_named_new_told},
@@ -754,6 +795,7 @@ static const struct fm_test tests[] = {
 	{"a power cut empties no mark", test_power_cut},
 	{"what an earlier version kept is known", test_earlier},
 	{"what no path can name is looked through, and goes", test_deep},
+	{"a path that has a link now leads nowhere", test_leads_elsewhere},
 #ifdef FM_FAULTS
 	{"who cannot look does not say that it may go", test_unknown},
 	{"what is put aside is not lost on the way", test_keep_fails},
