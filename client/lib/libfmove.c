@@ -23,7 +23,7 @@
  * (KEEP_NS in mover/services/transfer/job.c). */
 #define CANCEL_WAIT_MS 8000
 
-static uint64_t now_ms(void)
+uint64_t fm_lib_now_ms(void)
 {
 	return fm_clock_real.now_ns(fm_clock_real.ctx) / FM_NS_PER_MS;
 }
@@ -370,7 +370,7 @@ static bool is_readable(int fd)
 /* How long poll() may wait until then. Signals do not make it longer. */
 static int poll_ms(uint64_t since_ms, int limit_ms)
 {
-	uint64_t gone_ms = now_ms() - since_ms;
+	uint64_t gone_ms = fm_lib_now_ms() - since_ms;
 
 	if (limit_ms < 0)
 		return -1;
@@ -384,7 +384,7 @@ static int message_wait(struct fm_lib_request *req, struct fm_lib_waiting *w,
 	static const struct fmove_options none;
 	const struct fmove_options *o = w->opts ? w->opts : &none;
 	struct pollfd fds[] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}};
-	uint64_t since_ms = now_ms();
+	uint64_t since_ms = fm_lib_now_ms();
 	int n, ret = 0;
 
 	for (;;) {
@@ -411,7 +411,7 @@ static int message_wait(struct fm_lib_request *req, struct fm_lib_waiting *w,
 			ret = decide(req, w, err);
 		if (ret < 0)
 			return ret;
-		since_ms = now_ms();
+		since_ms = fm_lib_now_ms();
 	}
 }
 
@@ -561,12 +561,10 @@ static int request_wait_for(struct fm_lib_request *req, struct fm_lib_waiting *w
 
 static uint64_t left_ms(const struct fm_lib_turns *t)
 {
-	uint64_t gone_ms = now_ms() - t->since_ms;
+	uint64_t gone_ms = fm_lib_now_ms() - t->since_ms;
 
 	if (t->limit_ms == 0)
 		return UINT64_MAX;
-	if (t->refused == 0)
-		return t->limit_ms;
 	return gone_ms < t->limit_ms ? t->limit_ms - gone_ms : 0;
 }
 
@@ -653,7 +651,7 @@ int fm_lib_try(struct fm_lib_request *req, const struct fm_lib_parcel *with,
 	req->is_answered = false;
 	if (turns->refused == 0) {
 		turns->limit_ms = req->limit_ms;
-		turns->since_ms = now_ms();
+		turns->since_ms = turns->since_ms > 0 ? turns->since_ms : fm_lib_now_ms();
 		turns->forks = fm_forks();
 	}
 	turns->cancel_fd = cancel_fd_of(req, w);

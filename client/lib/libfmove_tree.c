@@ -105,6 +105,12 @@ static int serve(struct fmove *c, struct fm_lib_tree *t, struct fm_tree *tree,
 
 /* ---- as often as it takes ---- */
 
+/* Of one of the requests of a try, which have the timeout together. */
+static struct fm_lib_turns turns_of(uint64_t since_ms)
+{
+	return (struct fm_lib_turns){ .since_ms = since_ms };
+}
+
 struct kind {
 	bool is_put;
 	int (*once)(struct fmove *c, int dir_fd, const char *as, struct fm_lib_tree *t,
@@ -132,6 +138,7 @@ static int try_tree(struct fmove *c, const struct kind *kind, const struct fm_li
 		t = *what;
 		t.opts = &tries.opts;
 		t.is_again = is_again;
+		t.turns = turns_of(fm_lib_now_ms());
 		ret = kind->once(c, kind->dir_fd, kind->as, &t, result, err);
 		t.is_again = true;
 	} while (ret < 0 && !t.turns.is_over && fm_tries_again(&tries, c, err));
@@ -256,6 +263,7 @@ static void dry_init(struct dry *d, const struct fm_lib_tree *t)
 				    .name = t->name,
 				    .opts = &d->opts,
 				    .tree = &d->tree,
+				    .turns = turns_of(t->turns.since_ms),
 				    .forks = t->forks};
 }
 
@@ -412,7 +420,7 @@ static int put_tree_announced(struct fmove *c, int dir_fd, const char *as, struc
 	ret = put_dry(c, dir_fd, t, result, err);
 	if (ret < 0)
 		return ret;
-	t->turns = (struct fm_lib_turns){ .refused = 0 };
+	t->turns = turns_of(t->turns.since_ms);
 	return put_tree(c, dir_fd, t, result, err);
 }
 
@@ -567,7 +575,7 @@ static int get_measured(struct fmove *c, int parent_fd, const char *as, struct f
 	if (ret < 0)
 		return ret;
 	t->bytes = wanted(result);
-	t->turns = (struct fm_lib_turns){ .refused = 0 };
+	t->turns = turns_of(t->turns.since_ms);
 	return get_tree(c, parent_fd, as, t, result, err);
 }
 
@@ -587,7 +595,7 @@ static int look(struct fmove *c, int parent_fd, const char *as, struct fm_lib_tr
 	dry.tree.is_dry_run = false;
 	dry.t.bytes = bytes;
 	dry.t.is_look = true;
-	dry.t.turns.is_over = true;
+	dry.t.turns = (struct fm_lib_turns){ .is_over = true };
 	ret = get_tree(c, parent_fd, as, &dry.t, &result, err);
 	t->is_unmeasured = dry.t.is_unmeasured;
 	return ret;

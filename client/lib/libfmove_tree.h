@@ -15,7 +15,8 @@ struct fm_lib_turns {
 	int cancel_fd;			/* ends it; -1: none */
 	bool is_over;			/* it was cancelled, or decided about: not asked again */
 	uint64_t limit_ms;		/* its timeout; 0: none */
-	uint64_t since_ms;		/* when it was asked first */
+	/* since when its timeout counts, by fm_lib_now_ms(); 0: since it is asked first */
+	uint64_t since_ms;
 	unsigned forks;			/* fm_forks() then */
 };
 
@@ -40,6 +41,9 @@ struct fm_lib_tree {
 	bool is_again;
 	unsigned forks;				/* fm_forks() when the call began */
 };
+
+/* Milliseconds of a clock that goes on. */
+uint64_t fm_lib_now_ms(void);
 
 /* Ask for it once and wait for its end. err is filled after an error, its is_kept too. */
 int fm_lib_tree_do(struct fmove *c, struct fm_lib_tree *t, struct fmove_result *result,

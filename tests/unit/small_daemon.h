@@ -37,6 +37,7 @@ const char *__tsan_default_options(void)
 /* What the daemon counts, in memory that both processes have. */
 struct counts {
 	atomic_uint open, most, refused, accepted, asked, answered, cancels;
+	atomic_uint timeout_ms;		/* of the last request that has one */
 	atomic_bool is_silent;		/* requests are not answered ... */
 	atomic_bool confirms;		/* ... unless they are cancelled */
 	atomic_bool says_more;		/* events and keys that this library does not know */
@@ -118,12 +119,15 @@ static bool answer(int fd, unsigned pause_us)
 {
 	char request[4096], text[128];
 	ssize_t len = read_request(fd, request, sizeof(request) - 1);
-	const char *id;
+	const char *id, *timeout;
 
 	if (len <= 0)
 		return false;
 	request[len] = '\0';
 	counts->asked++;
+	timeout = strstr(request, "\"timeout_ms\":");
+	if (timeout)
+		counts->timeout_ms = (unsigned)strtoul(timeout + 13, NULL, 10);
 	id = strstr(request, "\"id\":");
 	if (strstr(request, "\"op\":\"cancel\"")) {
 		counts->cancels++;

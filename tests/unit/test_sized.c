@@ -538,6 +538,21 @@ static void test_position_is_the_callers(void)
 	down(c);
 }
 
+/* Goal: what an update finds out first takes its time from the transfer's. */
+static void test_one_time_for_all(void)
+{
+	const struct fmove_options opts = {
+		.struct_size = sizeof(opts), .timeout_ms = 60000, .is_attended = true};
+	const struct fmove_tree_options tree = {.struct_size = sizeof(tree), .is_update = true};
+	struct fmove_result result = {.struct_size = sizeof(result)};
+	struct fmove *c = up(8, 50000);
+
+	CU_ASSERT_EQUAL(fmove_put_tree(c, dir, &there, &opts, &tree, &result, NULL), 0);
+	CU_ASSERT_EQUAL(counts->answered, 2);	/* a dry run, and the put */
+	CU_ASSERT_TRUE(counts->timeout_ms > 0 && counts->timeout_ms <= 60000 - 50);
+	down(c);
+}
+
 /* Closing a descriptor of a file gives up the locks that the process has of it. */
 static void test_locks_stay(void)
 {
@@ -647,6 +662,7 @@ static const struct fm_test tests[] = {
 	{ "a daemon of another version", test_another_version },
 	{ "whose a job is, also of an older daemon", test_whose_job },
 	{ "the position of a whole file is its caller's", test_position_is_the_callers },
+	{ "the requests of a call have one time together", test_one_time_for_all },
 	{ "what the caller has locked stays locked", test_locks_stay },
 	{ "what is locked meanwhile stays locked", test_later_locks_stay },
 	{ "the calls leave nothing behind", test_end },

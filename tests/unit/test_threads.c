@@ -150,6 +150,48 @@ static void test_the_line_takes_no_longer_than_the_timeout(void)
 	down(c);
 }
 
+static int ask_as_op(struct fmove *c, void *ctx, struct fmove_error *err)
+{
+	char version[16];
+
+	(void)ctx;
+	return fmove_version(c, version, sizeof(version), err);
+}
+
+static void *look(void *arg)
+{
+	static const struct fmove_name name = {"n2", "s", "f"};
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
+	struct call *call = arg;
+
+	call->ret = fmove_stat(call->c, &name, &entry, &call->err);
+	return NULL;
+}
+
+/* Goal: who has waited for a place of the handle has less time left for the request. */
+static void test_the_line_takes_of_the_timeout(void)
+{
+	struct fmove *c = up(FMOVE_CALLS_MAX + 8, 0);
+	struct fmove_op *ops[FMOVE_CALLS_MAX];
+	struct call call = {.c = c};
+
+	fmove_set_timeout(c, 60000);
+	counts->is_silent = true;
+	for (unsigned i = 0; i < FMOVE_CALLS_MAX; i++)
+		CU_ASSERT_EQUAL_FATAL(fmove_op_start(c, ask_as_op, NULL, &ops[i], NULL), 0);
+	await(&counts->asked, FMOVE_CALLS_MAX);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&call.thread, NULL, look, &call), 0);
+	(void)usleep(500000);	/* in which it comes into the line */
+	counts->is_silent = false;
+	fmove_op_cancel(ops[0]);
+	CU_ASSERT_EQUAL(pthread_join(call.thread, NULL), 0);
+	CU_ASSERT_EQUAL(call.ret, 0);
+	CU_ASSERT_TRUE(counts->timeout_ms > 0 && counts->timeout_ms < 60000);
+	for (unsigned i = 0; i < FMOVE_CALLS_MAX; i++)
+		fmove_op_free(ops[i]);
+	down(c);
+}
+
 /* Nobody of ours will end: whoever waited for that hears of it, and the daemon's words. */
 static void test_other_programs_have_all(void)
 {
@@ -327,6 +369,7 @@ static const struct fm_test tests[] = {
 	{"who waits in the line can be cancelled", test_the_line_can_be_left},
 	{"who waits in the line does so no longer than its timeout",
 	 test_the_line_takes_no_longer_than_the_timeout},
+	{"and what it takes is gone of that", test_the_line_takes_of_the_timeout},
 	{"where others have all connections it is said", test_other_programs_have_all},
 	{"a child has connections of its own", test_a_child_goes_on},
 	{"children beside many calls", test_forks_beside_threads},
