@@ -12,7 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,11 +28,16 @@
 
 #define HUGE_LEAST ((size_t)8 << 20)
 #define SHOWN_MAX 8 /* so often a buffer is shown to daemons that do not know it, within a call */
+#define SHOWN_LOOK_US 1000u
 
 struct fmove_buffer {
-	pthread_mutex_t lock; /* of own and number */
 	struct fmove *own;
-	uint64_t number; /* as the daemon calls it */
+	atomic_uint_fast64_t number; /* as the daemon calls it */
+	/*
+	 * 1 + fm_forks() of the process in which a thread shows it: it has `own` alone. 0: none.
+	 * No lock, which a child that is forked meanwhile would find taken for ever.
+	 */
+	atomic_uint shown_by;
 	int fd;
 	char *memory;
 	size_t bytes; /* of the file */
@@ -107,7 +112,6 @@ static int pages_new(size_t bytes, bool may_be_huge, struct fmove_buffer **out,
 
 	if (!b)
 		return fm_lib_fail(err, -ENOMEM, "no memory for a buffer");
-	(void)pthread_mutex_init(&b->lock, NULL); /* cannot fail without attributes */
 	if (may_be_huge && bytes >= HUGE_LEAST)
 		ret = pages_try(b, bytes, true);
 	if (ret < 0)
@@ -127,6 +131,7 @@ static int show(struct fmove_buffer *b, struct fmove_error *err)
 {
 	struct fm_lib_request req;
 	struct fm_json *done;
+	uint64_t number;
 	int ret;
 
 	fm_lib_begin(b->own, &req, "buffer");
@@ -134,33 +139,44 @@ static int show(struct fmove_buffer *b, struct fmove_error *err)
 	ret = fm_lib_run_with(&req, b->fd, &done, err);
 	if (ret < 0)
 		return ret;
-	ret = fm_json_u64(fm_json_get(done, "buffer"), &b->number);
+	ret = fm_json_u64(fm_json_get(done, "buffer"), &number);
 	fm_json_free(done);
-	return ret < 0 ? fm_lib_fail(err, -EPROTO, "fmoved gave the buffer no number") : 0;
+	if (ret < 0)
+		return fm_lib_fail(err, -EPROTO, "fmoved gave the buffer no number");
+	atomic_store(&b->number, number);
+	return 0;
+}
+
+/* Whether this thread is to show it; false: another one has. */
+static bool take_showing(struct fmove_buffer *b, uint64_t unknown)
+{
+	const unsigned we = 1 + fm_forks();
+
+	for (;;) {
+		unsigned by = atomic_load(&b->shown_by);
+
+		if (by == we)
+			(void)usleep(SHOWN_LOOK_US);
+		else if (atomic_compare_exchange_strong(&b->shown_by, &by, we))
+			break;	/* it was nobody, or one of another process, who is not here */
+	}
+	if (atomic_load(&b->number) == unknown)
+		return true;
+	atomic_store(&b->shown_by, 0);
+	return false;
 }
 
 /* Shows it once more, unless another thread did so after that number was found to be unknown. */
 static int show_again(struct fmove_buffer *b, uint64_t unknown, struct fmove_error *err)
 {
-	int ret = 0;
+	int ret;
 
-	pthread_mutex_lock(&b->lock);
-	if (b->number == unknown) {
-		fmove_disconnect(b->own);
-		ret = show(b, err);
-	}
-	pthread_mutex_unlock(&b->lock);
+	if (!take_showing(b, unknown))
+		return 0;
+	fmove_disconnect(b->own);
+	ret = show(b, err);
+	atomic_store(&b->shown_by, 0);
 	return ret;
-}
-
-static uint64_t number_of(struct fmove_buffer *b)
-{
-	uint64_t number;
-
-	pthread_mutex_lock(&b->lock);
-	number = b->number;
-	pthread_mutex_unlock(&b->lock);
-	return number;
 }
 
 /* For the first time, over a connection of its own. */
@@ -197,7 +213,6 @@ void fmove_buffer_free(struct fmove_buffer *b)
 		return;
 	fmove_close(b->own);
 	pages_unmap(b);
-	(void)pthread_mutex_destroy(&b->lock);
 	free(b);
 }
 
@@ -226,7 +241,7 @@ static int transfer_once(struct fmove *c, begin_fn *begin, const struct fmove_pa
 			 struct fmove_result *result, struct fmove_error *err)
 {
 	for (unsigned shown = 0;; shown++) {
-		uint64_t number = number_of(part->buffer);
+		uint64_t number = atomic_load(&part->buffer->number);
 		struct fm_lib_request req;
 		int ret;
 

@@ -43,6 +43,7 @@ struct counts {
 	atomic_bool says_more;		/* events and keys that this library does not know */
 	atomic_bool is_strange;		/* answers are no JSON */
 	atomic_bool tells_progress;	/* once, before each answer */
+	atomic_bool forgets;		/* a put is EBADF, and whoever shows a buffer waits */
 	char jobs[48];			/* what answers have as "jobs"; or "" */
 };
 
@@ -85,6 +86,15 @@ static void say_progress(int fd, unsigned long id)
 
 	(void)snprintf(text, sizeof(text), "{\"event\":\"progress\",\"id\":%lu,\"bytes\":1}",
 		       id);
+	(void)!write(fd, text, strlen(text));
+}
+
+static void say_unknown(int fd, unsigned long id)
+{
+	char text[96];
+
+	(void)snprintf(text, sizeof(text),
+		       "{\"event\":\"error\",\"id\":%lu,\"code\":\"EBADF\",\"text\":\"\"}", id);
 	(void)!write(fd, text, strlen(text));
 }
 
@@ -139,7 +149,7 @@ static bool answer(int fd, unsigned pause_us)
 			(void)!write(fd, text, strlen(text));
 		return true;
 	}
-	if (!id || counts->is_silent)
+	if (!id || counts->is_silent || (counts->forgets && strstr(request, "\"op\":\"buffer\"")))
 		return true;
 	(void)usleep(pause_us);
 	(void)snprintf(text, sizeof(text),
@@ -149,7 +159,9 @@ static bool answer(int fd, unsigned pause_us)
 	counts->answered++;
 	if (counts->tells_progress)
 		say_progress(fd, strtoul(id + 5, NULL, 10));
-	if (counts->is_strange)
+	if (counts->forgets)
+		say_unknown(fd, strtoul(id + 5, NULL, 10));
+	else if (counts->is_strange)
 		(void)!write(fd, "\x7f" "FM2", 4);
 	else if (counts->says_more)
 		say_more(fd, strtoul(id + 5, NULL, 10));

@@ -296,6 +296,52 @@ static void test_forks_beside_threads(void)
 	down(c);
 }
 
+static struct fmove_buffer *buffer;
+
+static int put_buffer(struct fmove *c, struct fmove_error *err)
+{
+	static const struct fmove_name name = {"n2", "s", "f"};
+	const struct fmove_part part = {buffer, 0, 1};
+	struct fmove_result result = {.struct_size = sizeof(result)};
+
+	return fmove_put_buffer(c, &part, &name, NULL, &result, err);
+}
+
+static void *put_it(void *arg)
+{
+	struct call *call = arg;
+
+	call->ret = put_buffer(call->c, &call->err);
+	return NULL;
+}
+
+/* Goal: a child may use a buffer that its parent just shows to a daemon that did not know it. */
+static void test_a_buffer_in_a_child(void)
+{
+	struct fmove *c = up(8, 0);
+	struct call call = {.c = c};
+	int status;
+	pid_t pid;
+
+	CU_ASSERT_EQUAL_FATAL(fmove_buffer_alloc(c, 4096, &buffer, NULL), 0);
+	counts->forgets = true;
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&call.thread, NULL, put_it, &call), 0);
+	await(&counts->asked, 3);	/* the put, and the buffer once more */
+	pid = fork();
+	if (pid == 0) {
+		(void)alarm(FM_TEST_HANG_S);
+		counts->forgets = false;
+		_exit(put_buffer(c, NULL) != 0);
+	}
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_EQUAL(status, 0);
+	(void)kill(daemon_pid, SIGKILL);
+	CU_ASSERT_EQUAL(pthread_join(call.thread, NULL), 0);
+	CU_ASSERT_EQUAL(call.ret, -ECONNRESET);
+	fmove_buffer_free(buffer);
+	down(c);
+}
+
 /* ---- signals ---- */
 
 static atomic_uint alarms;
@@ -373,6 +419,7 @@ static const struct fm_test tests[] = {
 	{"where others have all connections it is said", test_other_programs_have_all},
 	{"a child has connections of its own", test_a_child_goes_on},
 	{"children beside many calls", test_forks_beside_threads},
+	{"a buffer can be used in a child", test_a_buffer_in_a_child},
 	{"a storm of signals", test_a_storm_of_signals},
 	{"signals make no time longer", test_signals_do_not_make_it_longer},
 };
