@@ -725,6 +725,14 @@ void fm_lib_text(const struct fm_json *json, const char *key, char *out, size_t 
 	(void)snprintf(out, cap, "%s", text);		   /* cut if it is too long */
 }
 
+const char *fm_lib_word_of(const char *const words[], unsigned value)
+{
+	for (unsigned i = 0; words[i]; i++)
+		if (i == value)
+			return words[i];
+	return "";
+}
+
 unsigned fm_lib_mode(const struct fm_json *json)
 {
 	char text[8];

@@ -116,6 +116,10 @@ int fm_lib_run_with(struct fm_lib_request *req, int fd, struct fm_json **out,
 int fm_lib_do(struct fm_lib_request *req, struct fm_json **out, struct fmove_error *err);
 int fm_lib_do_simple(struct fm_lib_request *req, struct fmove_error *err);
 
+/* The word for a value of an enum. A wrong value is "", which the daemon refuses with the name of
+ * the key. */
+const char *fm_lib_word_of(const char *const words[], unsigned value);
+
 /* ---- what an answer says ---- */
 
 /* "" if the key is missing; cut if it is too long. */

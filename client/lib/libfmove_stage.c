@@ -140,7 +140,7 @@ static int stage_run(struct fm_lib_request *req, const struct fm_lib_parcel *wit
 	if (o->is_pinned)
 		fm_jw_bool(&req->json, "pin", true);
 	if (o->check != FMOVE_BY_LISTING)
-		fm_jw_text(&req->json, "check", fm_words_freshness[o->check]);
+		fm_jw_text(&req->json, "check", fm_lib_word_of(fm_words_freshness, o->check));
 	if (o->is_live)
 		fm_jw_bool(&req->json, "force", true);
 	if (o->nodes)

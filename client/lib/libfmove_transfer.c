@@ -23,27 +23,15 @@ _Static_assert(FMOVE_JOB_QUEUED == 0 && FMOVE_JOB_CANCELLED + 1 == FMOVE_JOB_OTH
 		       FMOVE_JOB_OTHER == 7,
 	       "order of fm_words_state");
 
-/*
- * The word for a value. A wrong value becomes "", which the daemon refuses with the name of the
- * key.
- */
-static const char *word_of(const char *const words[], unsigned value)
-{
-	for (unsigned i = 0; words[i]; i++)
-		if (i == value)
-			return words[i];
-	return "";
-}
-
 static void transfer_options(struct fm_json_writer *w, const struct fmove_options *o)
 {
-	fm_jw_text(w, "priority", word_of(fm_words_priority, o->priority));
+	fm_jw_text(w, "priority", fm_lib_word_of(fm_words_priority, o->priority));
 	if (o->retry_ms > 0)
 		fm_jw_u64(w, "retry_ms", o->retry_ms);
 	if (o->file)
 		fm_jw_name(w, "file", o->file, strlen(o->file));
-	fm_jw_text(w, "transport", word_of(fm_words_transport, o->transport));
-	fm_jw_text(w, "durability", word_of(fm_words_durability, o->durability));
+	fm_jw_text(w, "transport", fm_lib_word_of(fm_words_transport, o->transport));
+	fm_jw_text(w, "durability", fm_lib_word_of(fm_words_durability, o->durability));
 	if (o->accepts_corrupt)
 		fm_jw_bool(w, "accept_corrupt", true);
 	if (o->rate_bytes > 0)

@@ -520,6 +520,18 @@ static void test_whose_job(void)
 	down(c);
 }
 
+/* Goal: a value that an enum does not have is for the daemon to refuse. */
+static void test_no_such_check(void)
+{
+	const struct fmove_stage_options opts = {.struct_size = sizeof(opts),
+						 .check = (enum fmove_freshness)4};
+	struct fmove_dataset d = {.struct_size = sizeof(d)};
+	struct fmove *c = up(1, 0);
+
+	CU_ASSERT_EQUAL(stage(c, &opts, &d, NULL), 0);
+	down(c);
+}
+
 /* Whom a whole file is put for keeps its position; the rest of one is handed over as it is. */
 static void test_position_is_the_callers(void)
 {
@@ -660,6 +672,7 @@ static const struct fm_test tests[] = {
 	{ "results are filled in as far as the program knows them", test_results },
 	{ "what is told says the library's size", test_told },
 	{ "a daemon of another version", test_another_version },
+	{ "how to check, by a value that is none", test_no_such_check },
 	{ "whose a job is, also of an older daemon", test_whose_job },
 	{ "the position of a whole file is its caller's", test_position_is_the_callers },
 	{ "the requests of a call have one time together", test_one_time_for_all },
