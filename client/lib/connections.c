@@ -7,6 +7,8 @@
 #include <grp.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,22 +24,38 @@
 #define SEEN_NS	     FM_NS_PER_S
 #define SEEN_LOOK_US 5000u
 
+#define GROUP_MAX   64
+#define GROUP_BYTES (64u << 10) /* a group with more members is not named */
+
 /* ---- a connection ---- */
 
-/* The socket may not be opened. Names the group to join, if one has access and can be found out. */
-static int fail_rights(struct fmove_error *err, const char *path)
+/* The group that has access to the socket; false: none, or it has no name that can be found out. */
+static bool group_of(const char *path, char name[GROUP_MAX])
 {
-	const struct group *group = NULL;
+	struct group entry, *found = NULL;
+	char *buf = malloc(GROUP_BYTES);
 	struct stat st;
 
-	if (stat(path, &st) == 0 && st.st_mode & S_IWGRP && st.st_gid != 0)
-		group = getgrgid(st.st_gid);
-	if (group)
+	if (buf && stat(path, &st) == 0 && st.st_mode & S_IWGRP && st.st_gid != 0)
+		/* not getgrgid(), whose answer all threads of the program share */
+		(void)getgrgid_r(st.st_gid, &entry, buf, GROUP_BYTES, &found);
+	if (found)
+		(void)snprintf(name, GROUP_MAX, "%s", entry.gr_name);	/* cut if it is too long */
+	free(buf);
+	return found;
+}
+
+/* The socket may not be opened. Names the group to join, if there is one. */
+static int fail_rights(struct fmove_error *err, const char *path)
+{
+	char group[GROUP_MAX];
+
+	if (group_of(path, group))
 		return fm_lib_fail(err, -EACCES,
 				   "%s may not be used by you: join the group %s (as root: usermod "
 				   "-aG %s USER; it counts from the next login), or ask who runs "
 				   "fmoved",
-				   path, group->gr_name, group->gr_name);
+				   path, group, group);
 	return fm_lib_fail(err, -EACCES,
 			   "%s may not be used by you: join the group that owns it (ls -l shows "
 			   "it), or ask who runs fmoved",
