@@ -119,18 +119,6 @@ static int socket_dial(int fd, const struct sockaddr_un *address, struct fmove_e
 	return fail_connect(err, -errno, address->sun_path);
 }
 
-int fm_socket_connect(const struct sockaddr_un *address, struct fmove_error *err)
-{
-	int fd = socket_new(), ret;
-
-	if (fd < 0)
-		return fail_socket(err, fd);
-	ret = socket_dial(fd, address, err);
-	if (ret < 0)
-		(void)close(fd); /* unused */
-	return ret < 0 ? ret : fd;
-}
-
 static void drop(int *fd)
 {
 	if (*fd >= 0)
@@ -179,12 +167,23 @@ static void drop_idle(struct fm_connections *all)
 
 /* ---- of a handle ---- */
 
-void fm_connections_init(struct fm_connections *all, const struct sockaddr_un *address, int first)
+void fm_connections_init(struct fm_connections *all, const struct sockaddr_un *address)
 {
-	*all = (struct fm_connections){.address = *address, .first = first};
+	*all = (struct fm_connections){.address = *address, .first = -1};
 	(void)pthread_mutex_init(&all->lock, NULL); /* cannot fail without attributes */
 	fm_list_init(&all->calls);
 	fm_list_init(&all->line);
+}
+
+int fm_connections_first(struct fm_connections *all, struct fmove_error *err)
+{
+	int fd;
+
+	pthread_mutex_lock(&all->lock);
+	fd = socket_new(); /* now: fork() has to know it */
+	all->first = fd < 0 ? -1 : fd;
+	pthread_mutex_unlock(&all->lock);
+	return fd < 0 ? fail_socket(err, fd) : socket_dial(fd, &all->address, err);
 }
 
 void fm_connections_close(struct fm_connections *all)

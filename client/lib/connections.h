@@ -70,8 +70,11 @@ enum fm_leave {
 	FM_LEAVE_REFUSED, /* the daemon has no room for the call */
 };
 
-/* address: of the daemon. first: a connection to it. */
-void fm_connections_init(struct fm_connections *all, const struct sockaddr_un *address, int first);
+/* address: of the daemon. */
+void fm_connections_init(struct fm_connections *all, const struct sockaddr_un *address);
+
+/* Make the first connection, before other threads know of all. Negative: *err. */
+int fm_connections_first(struct fm_connections *all, struct fmove_error *err);
 
 /* No call is under way. */
 void fm_connections_close(struct fm_connections *all);
@@ -105,8 +108,5 @@ void fm_connection_leave(struct fm_connection *c, enum fm_leave how);
  * be tried again; 0: no other is under way; -ECANCELED, -ETIMEDOUT.
  */
 int fm_connections_wait_end(struct fm_connections *all, const struct fm_line_limits *limits);
-
-/* A new connection; negative: *err. */
-int fm_socket_connect(const struct sockaddr_un *address, struct fmove_error *err);
 
 #endif

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* ---- handles and fork() ---- */
 
@@ -88,26 +87,27 @@ int fmove_connect(const char *socket_path, struct fmove **out, struct fmove_erro
 {
 	struct sockaddr_un address;
 	struct fmove *c;
-	int fd;
+	int ret;
 
 	if (!socket_path || !*socket_path)
 		/* of a program with the rights of another user it would name whom to trust */
 		socket_path = secure_getenv("FMOVE_SOCKET");
 	if (!socket_path || !*socket_path)
 		socket_path = FM_API_SOCKET;
-	fd = address_of(socket_path, &address, err);
-	if (fd == 0)
-		fd = fm_socket_connect(&address, err);
-	if (fd < 0)
-		return fd;
+	ret = address_of(socket_path, &address, err);
+	if (ret < 0)
+		return ret;
 	c = calloc(1, sizeof(*c));
-	if (!c) {
-		(void)close(fd); /* unused */
+	if (!c)
 		return fm_lib_fail(err, -ENOMEM, "no memory for a connection");
-	}
-	fm_connections_init(&c->connections, &address, fd);
+	fm_connections_init(&c->connections, &address);
 	fm_ops_init(&c->ops);
-	handle_add(c);
+	handle_add(c); /* first: a child that is forked meanwhile is not to have its socket */
+	ret = fm_connections_first(&c->connections, err);
+	if (ret < 0) {
+		fmove_close(c);
+		return ret;
+	}
 	*out = c;
 	return 0;
 }

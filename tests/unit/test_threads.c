@@ -296,6 +296,33 @@ static void test_forks_beside_threads(void)
 	down(c);
 }
 
+static bool forks_to_connect;
+static int status_at_connect = -1;	/* of the child then: whether it had a socket */
+
+/* Instead of the library's. */
+int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
+{
+	pid_t pid = forks_to_connect ? fork() : -1;
+
+	if (pid == 0)
+		_exit(sockets() > 0);
+	if (pid > 0)
+		(void)waitpid(pid, &status_at_connect, 0);
+	return (int)syscall(SYS_connect, fd, address.__sockaddr__, len);
+}
+
+/* Goal: nor does a child have a socket that another thread just connects. */
+static void test_a_fork_to_connect(void)
+{
+	struct fmove *c;
+
+	forks_to_connect = true;
+	c = up(8, 0);
+	forks_to_connect = false;
+	CU_ASSERT_EQUAL(status_at_connect, 0);
+	down(c);
+}
+
 static struct fmove_buffer *buffer;
 
 static int put_buffer(struct fmove *c, struct fmove_error *err)
@@ -419,6 +446,7 @@ static const struct fm_test tests[] = {
 	{"where others have all connections it is said", test_other_programs_have_all},
 	{"a child has connections of its own", test_a_child_goes_on},
 	{"children beside many calls", test_forks_beside_threads},
+	{"a child of who just connects", test_a_fork_to_connect},
 	{"a buffer can be used in a child", test_a_buffer_in_a_child},
 	{"a storm of signals", test_a_storm_of_signals},
 	{"signals make no time longer", test_signals_do_not_make_it_longer},
