@@ -128,7 +128,7 @@ static void drop(int *fd)
 
 /*
  * Whether the daemon said something on a connection that nobody uses, or closed it: it went away,
- * or thinks it unused. What comes on the first one is meant for its call.
+ * or thinks it unused.
  */
 static bool is_over(int fd)
 {
@@ -137,12 +137,23 @@ static bool is_over(int fd)
 	return poll(&said, 1, 0) != 0;
 }
 
+/* The same of the first one: what the daemon said on it is meant for its call. */
+static bool is_first_over(int fd)
+{
+	char c;
+	ssize_t n = recv(fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno != EAGAIN);
+}
+
 /* Under the lock. -1: there is none. */
 static int take_idle(struct fm_connections *all)
 {
 	int fd = all->first;
 
 	all->first = -1;
+	if (fd >= 0 && is_first_over(fd))
+		drop(&fd);
 	while (fd < 0 && all->idle_count > 0) {
 		fd = all->idle[--all->idle_count];
 		if (is_over(fd))

@@ -72,6 +72,17 @@ static void refuse(int listener, enum when when)
 	(void)close(fd);
 }
 
+static int refuse_beside(int listener, enum when when)
+{
+	int child = fork();
+
+	if (child == 0) {
+		refuse(listener, when);
+		_exit(0);
+	}
+	return child;
+}
+
 static void hears(enum when when, int code, const char *text)
 {
 	char path[64];
@@ -83,17 +94,15 @@ static void hears(enum when when, int code, const char *text)
 	(void)snprintf(path, sizeof(path), "/tmp/fm-refused.%d", (int)getpid());
 	fd = listen_at(path);
 	CU_ASSERT_EQUAL_FATAL(fmove_connect(path, &c, &err), 0);
-	child = fork();
-	if (child == 0) {
-		refuse(fd, when);
-		_exit(0);
-	}
+	child = refuse_beside(fd, when);
 	if (when != BEHIND)
 		(void)waitpid(child, NULL, 0);
+	if (when == SILENT)	/* the one that is made anew, too */
+		child = refuse_beside(fd, when);
 	CU_ASSERT_EQUAL(fmove_status(c, &status, &err), code);
 	CU_ASSERT_EQUAL(err.code, code);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, text));
-	if (when == BEHIND)
+	if (when != BEFORE)
 		(void)waitpid(child, NULL, 0);
 	fmove_close(c);
 	(void)close(fd);

@@ -98,6 +98,25 @@ static void test_connections_are_used_again(void)
 	down(c);
 }
 
+/* Goal: who connects when it starts, and asks much later, does not notice that the daemon was
+ * started again meanwhile. */
+static void test_the_daemon_was_started_again(void)
+{
+	struct fmove *c = up(8, 0);
+	char version[16];
+	int listener;
+
+	(void)kill(daemon_pid, SIGKILL);
+	(void)waitpid(daemon_pid, NULL, 0);
+	listener = listen_here();
+	daemon_pid = fork();
+	if (daemon_pid == 0)
+		serve(listener, 8, 0);
+	(void)close(listener);
+	CU_ASSERT_EQUAL(fmove_version(c, version, sizeof(version), NULL), 0);
+	down(c);
+}
+
 /* ---- the line ---- */
 
 /* A call that the daemon does not answer, and one that waits for its end. */
@@ -439,6 +458,8 @@ static const struct fm_test tests[] = {
 	{"... and where it allows more than a handle has",
 	 test_the_daemon_allows_more_than_a_handle_has},
 	{"a connection serves one call after the other", test_connections_are_used_again},
+	{"a daemon that was started again before the first call",
+	 test_the_daemon_was_started_again},
 	{"who waits in the line can be cancelled", test_the_line_can_be_left},
 	{"who waits in the line does so no longer than its timeout",
 	 test_the_line_takes_no_longer_than_the_timeout},
