@@ -45,6 +45,12 @@ int fm_lib_fail_fd(struct fmove_error *err)
 	return fm_lib_fail(err, -EBADF, "the descriptor of the file is below zero: it is not open");
 }
 
+int fm_lib_fail_again(struct fmove_error *err)
+{
+	return fm_lib_fail(err, -EPROTO,
+			   "fmoved tells the same part of a list again: another version?");
+}
+
 int fm_lib_fail_forked(struct fmove_error *err)
 {
 	return fm_lib_fail(err, -ECONNRESET,

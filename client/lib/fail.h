@@ -15,6 +15,9 @@ void fm_lib_about(struct fmove_error *err, const struct fmove_name *name);
 /* -EBADF: a descriptor below zero, as of an open() that failed. */
 int fm_lib_fail_fd(struct fmove_error *err);
 
+/* -EPROTO: a list goes on where it was already, and so without end. */
+int fm_lib_fail_again(struct fmove_error *err);
+
 /* -ECONNRESET: it was begun by the process that this one was forked from. */
 int fm_lib_fail_forked(struct fmove_error *err);
 

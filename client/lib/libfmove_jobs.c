@@ -173,11 +173,12 @@ int fmove_jobs(struct fmove *c, bool is_all, bool (*each)(void *ctx, const struc
 	struct fm_lib_request req;
 	struct fmove_job job;
 	struct fm_json *done;
-	uint64_t seq = 0;
+	uint64_t seq = 0, before;
 	bool is_more;
 	int ret;
 
 	do {
+		before = seq;
 		fm_lib_begin(c, &req, "jobs");
 		fm_jw_u64(&req.json, "seq", seq);
 		if (is_all)
@@ -187,8 +188,8 @@ int fmove_jobs(struct fmove *c, bool is_all, bool (*each)(void *ctx, const struc
 			return ret;
 		is_more = jobs_show(done, each, ctx, &job, &seq);
 		fm_json_free(done);
-	} while (is_more);
-	return 0;
+	} while (is_more && seq > before);
+	return is_more ? fm_lib_fail_again(err) : 0;
 }
 
 static void job_begin(struct fmove *c, struct fm_lib_request *req, const char *op, const char *job)

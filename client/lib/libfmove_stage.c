@@ -362,11 +362,12 @@ int fmove_datasets_of(struct fmove *c, const char *nodes,
 	struct fmove_dataset d;
 	struct fm_lib_request req;
 	struct fm_json *done;
-	uint64_t next = 0;
+	uint64_t next = 0, before;
 	bool is_more;
 	int ret;
 
 	do {
+		before = next;
 		fm_lib_begin(c, &req, "datasets");
 		fm_jw_u64(&req.json, "seq", next);
 		if (nodes)
@@ -376,8 +377,8 @@ int fmove_datasets_of(struct fmove *c, const char *nodes,
 			return ret;
 		is_more = datasets_show(done, each, ctx, &d, &next);
 		fm_json_free(done);
-	} while (is_more);
-	return 0;
+	} while (is_more && next > before);
+	return is_more ? fm_lib_fail_again(err) : 0;
 }
 
 int fmove_datasets(struct fmove *c, bool (*each)(void *ctx, const struct fmove_dataset *d),

@@ -494,6 +494,33 @@ static void test_another_version(void)
 	down(c);
 }
 
+static bool take_job(void *ctx, const struct fmove_job *j)
+{
+	(void)ctx;
+	return j->struct_size > 0;
+}
+
+static bool take_dataset(void *ctx, const struct fmove_dataset *d)
+{
+	(void)ctx;
+	return d->struct_size > 0;
+}
+
+/* Goal: a daemon that always has more of a list, and never says where it goes on, hangs nobody. */
+static void test_a_list_without_end(void)
+{
+	struct fmove *c = up(1, 0);
+
+	(void)snprintf(counts->jobs, sizeof(counts->jobs), "[{\"seq\":7}],\"more\":true");
+	CU_ASSERT_EQUAL(fmove_jobs(c, true, take_job, NULL, NULL), -EPROTO);
+	CU_ASSERT_EQUAL(counts->asked, 2);
+	(void)snprintf(counts->jobs, sizeof(counts->jobs),
+		       "[],\"datasets\":[],\"more\":true,\"next\":7");
+	CU_ASSERT_EQUAL(fmove_datasets(c, take_dataset, NULL, NULL), -EPROTO);
+	CU_ASSERT_EQUAL(counts->asked, 4);
+	down(c);
+}
+
 /* Goal: a job is ours if the daemon says so; an older one does not, and who we are decides. */
 static void test_whose_job(void)
 {
@@ -673,6 +700,7 @@ static const struct fm_test tests[] = {
 	{ "what is told says the library's size", test_told },
 	{ "a daemon of another version", test_another_version },
 	{ "how to check, by a value that is none", test_no_such_check },
+	{ "a list that does not end", test_a_list_without_end },
 	{ "whose a job is, also of an older daemon", test_whose_job },
 	{ "the position of a whole file is its caller's", test_position_is_the_callers },
 	{ "the requests of a call have one time together", test_one_time_for_all },
