@@ -937,6 +937,52 @@ static void test_turns_to_send(void)
 	end();
 }
 
+/*
+ * Goal: a connection that gave its slab up to send, and has more work, does not take it again before
+ * one that waits, on another lane, which looks less often.
+ */
+static void test_turns_to_send_are_in_order(void)
+{
+	static char many[512 * CHUNK];
+	struct file endless = { 0 };
+	struct fm_xfer *of_endless;
+	struct fm_list waiting;
+	int slab = -1;
+	unsigned ms = 0;
+
+	begin_pair();
+	may_be_anywhere = true;
+	end_read(&w.disk);
+	end_read(&w.disk);
+	of_endless = source(&endless, 3, false);
+	endless.file.memory = many;
+	endless.file.is_instant = true;
+	fm_link_set_size(of_endless, sizeof(many));
+	fm_list_init(&waiting);
+	fm_link_wait(w.link, FM_SLAB_TX, &waiting);
+	for (; ms < 3000 && slab < 0; ms += 10) {
+		ack_all(w.flow, &pair.first);
+		tick();
+		if (ms % 40 == 0)
+			slab = fm_link_take_slab(w.link, FM_SLAB_TX, fm_loop_now(w.loop));
+	}
+	CU_ASSERT_TRUE_FATAL(slab >= 0);
+	CU_ASSERT_TRUE(ms >= 400 && ms <= 700);
+	fm_link_leave(w.link, &waiting);
+	fm_link_put_slab(w.link, FM_SLAB_TX, slab, false);
+	for (unsigned i = 0; i < 20; i++)
+		tick();
+	CU_ASSERT_TRUE(w.flow->tx_lease.slab >= 0);
+	fm_link_remove(w.link, of_endless);
+	ack_all(w.flow, &pair.first);
+	end_pair();
+	may_be_anywhere = false;
+	break_conn();
+	fm_xfer_free(of_endless);
+	w.drained = 0;
+	end();
+}
+
 /* ---- what is read back ---- */
 
 static struct file read_again;
@@ -1590,6 +1636,7 @@ static const struct fm_test tests[] = {
 	{"the same if it was lent over TCP in between", test_lent_slab_is_cleared_after_tcp},
 	{"connections of a session take turns to receive", test_turns_to_receive},
 	{"connections of a session take turns to send", test_turns_to_send},
+	{"who gave up its slab to send waits behind others", test_turns_to_send_are_in_order},
 	{"what the disk gives back wrong comes again", test_read_back_comes_again},
 	{"what it gives back of nothing is not believed", test_read_back_of_nothing},
 	{"what it gives back wrong fails the transfer if another copy counted",
