@@ -938,8 +938,8 @@ static void test_turns_to_send(void)
 }
 
 /*
- * Goal: a connection that gave its slab up to send, and has more work, does not take it again before
- * one that waits, on another lane, which looks less often.
+ * Goal: a connection that gave its slab up to send, and has more work, does not take it again
+ * before one that waits, on another lane, which looks less often.
  */
 static void test_turns_to_send_are_in_order(void)
 {
