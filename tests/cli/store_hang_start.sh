@@ -73,8 +73,9 @@ fmove put --quiet - n2:led/late <more >late.out 2>&1 {end}>&- &
 writer=$!
 is_logged 'put of n2:led for n1 begins: late$' "$log" || bad "it does not begin: $(cat late.out)"
 echo data >&$end
+ln -s "$hung/a" elsewhere	# while that answers, since ln asks it
 kill -USR1 "$fs_pid"
-ln -sfn "$hung/a" led
+mv -T elsewhere led
 sed -i 's/{ name = "led";/& durability = "memory";/' "$dir/c/n2/fmove.conf"
 take_over 2
 no 4 'store led: its file system has not answered for' fmove df n2:led
