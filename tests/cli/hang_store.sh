@@ -67,8 +67,8 @@ await is_silent df n2 || bad "not told what does not answer: $(cat out)"
 await grep -q statfs "$heard" || bad "$hung was not asked for its room"
 asked=$(grep -c statfs "$heard")
 for i in 1 2 3; do
-	is_silent df n2 || bad "asked again: $(cat out)"
-	is_silent --socket "$dir/c/n2/fmoved.sock" status || bad "status: $(cat out)"
+	await is_silent df n2 || bad "not told any more: $(cat out)"
+	await is_silent --socket "$dir/c/n2/fmoved.sock" status || bad "status: $(cat out)"
 	no 4 'store hung: its file system has not answered for' fmove df n2:hung
 done
 ok fmove --socket "$dir/c/n2/fmoved.sock" status

@@ -48,7 +48,7 @@ if command -v python3 >/dev/null; then
 	grep -q '"store":"drop","size":null,"free":null,"used":0,"quota":null,"promised":0,.*"read":false,"write":true' raw ||
 		bad "a store that may only be written tells: $(cat raw)"
 fi
-ok fmove df n2
+ok_room fmove df n2
 grep -q drop out && bad "df tells of a store that may not be read: $(cat out)"
 if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
 	as_nobody fmove ls n1: >out 2>err || bad "ls n1: as nobody: $(cat err)"
@@ -63,7 +63,7 @@ ok fmove ls -lh n2:s/f
 grep -Eq '^-[rwx-]{9} +1\.23 MB [0-9-]+ [0-9:]+ f$' out || bad "ls -lh: $(cat out)"
 ok fmove ls -l n2:s/f
 grep -Eq ' 1230000 ' out || bad "ls -l: $(cat out)"
-ok fmove df -h n2:s
+ok_room fmove df -h n2:s
 grep -Eq '^s +[0-9.]+ [kMGT]?B' out || bad "df -h: $(cat out)"
 for verb in ls df; do
 	fmove $verb --help | grep -q -- '--help, -h' && bad "$verb --help says that -h is help"

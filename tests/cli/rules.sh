@@ -13,7 +13,7 @@ no 6 'store s|may not|not allowed|read-only' fmove rm n2:s/there
 no 6 'store s|may not|not allowed|read-only' fmove mkdir n2:s/d
 no 6 'store s|may not|not allowed|read-only' fmove purge n2:s
 no 6 'store s|may not|not allowed|read-only' fmove purge -n n2:s
-ok fmove df n2:s
+ok_room fmove df n2:s
 ok fmove get n2:s/there back
 same f back
 [ "$(ls -A "$(store 2)")" = there ] || bad "something was written to a store that nobody may write to"
@@ -33,7 +33,7 @@ same f "$(store 2)/blind"
 no 6 'n1|store s' fmove get n2:s/blind x
 no 6 'n1|store s' fmove ls n2:s
 no 6 'n1|store s' fmove df n2:s
-ok fmove df n2		# shows what may be read: nothing
+ok_room fmove df n2		# shows what may be read: nothing
 [ ! -s out ] && grep -q 'no store there that you may read' err || bad "df shows a store that may not be read: $(cat out err)"
 ok fmove purge n2:s
 use 2

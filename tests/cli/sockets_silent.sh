@@ -61,7 +61,7 @@ ok fmove put --retry ${HANG_S}s "$conf" n2:s/conf
 
 is_logged 'store "s": the file system of .*, or the user database that its rules need, does not answer' "$node/log" || bad "the store is not named"
 no 4 'or the user database that its rules need, has not answered for' fmove df n1:s
-ok fmove df n1:plain
+ok_room fmove df n1:plain
 
 # It is slow: what it says then counts, and is not asked for once more (this one would not say it again). Each that waits reads a part of it.
 hup 'user database does not answer.*nothing is changed$'

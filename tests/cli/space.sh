@@ -28,7 +28,7 @@ value() {
 
 # ---- seen
 
-ok fmove df n2:s --json
+ok_room fmove df n2:s --json
 [ "$(value aside)" = 0 ] && [ "$(value aside_trees)" = 0 ] && [ "$(value quota)" = 20971520 ] || bad "an empty store: $(cat out)"
 mkdir -p "$s/own" && echo mine >"$s/own/f"
 replaced a/t 1
@@ -36,21 +36,21 @@ replaced a/t 2
 replaced b 1
 replaced b 2
 [ "$(asides_there)" -eq 2 ] || bad "nothing is kept aside: $(find "$s")"
-ok fmove df n2:s --json
+ok_room fmove df n2:s --json
 [ "$(value aside_trees)" = 2 ] && [ "$(value aside)" -gt 4000000 ] && [ "$(value used)" -gt 8000000 ] && [ "$(value free)" -lt 13000000 ] ||
 	bad "two are kept aside: $(cat out)"
-ok fmove df n2
+ok_room fmove df n2
 grep -q '^s .* in 2 directories$' out || bad "df n2: $(cat out)"
-ok fmove df n2:
-ok fmove df
+ok_room fmove df n2:
+ok_room fmove df
 grep -q '^s ' out || bad "df: $(cat out)"
-ok fmove df n1:s
+ok_room fmove df n1:s
 use 2
-ok fmove df n2:s
+ok_room fmove df n2:s
 grep -q 'in 2 directories' out || bad "df of the own node: $(cat out)"
-ok fmove status
+ok_room fmove status
 grep -q '^s .* in 2 directories$' out || bad "status does not show it: $(cat out)"
-ok fmove status --json
+ok_room fmove status --json
 grep -q '"space":\[{"store":"s",.*"aside_trees":2' out || bad "status --json does not show it: $(cat out)"
 if command -v python3 >/dev/null; then
 	cp out status.json && ok python3 -c 'import json, sys; json.load(open(sys.argv[1]))' status.json
@@ -77,7 +77,7 @@ grep -q '"exit":0}' out && [ "$(grep -o '"path":' out | wc -l)" -eq 2 ] || bad "
 mine" ] || bad "purge removed what is no old version"
 ok fmove purge n2:s
 grep -q 'removed 0 directories' out || bad "nothing to purge: $(cat out)"
-ok fmove df n2:s --json
+ok_room fmove df n2:s --json
 [ "$(value aside)" = 0 ] && [ "$(value used)" -lt 5000000 ] || bad "after it: $(cat out)"
 # More than one page of them.
 for i in $(seq 19); do
@@ -143,7 +143,7 @@ replaced b 4
 replaced c 1
 replaced c 2
 first=$(find "$s" -maxdepth 1 -name '.fmove.*.old' -printf '%C@ %p\n' | sort -n | head -n 1 | cut -d ' ' -f 2)
-ok fmove df n2:s --json
+ok_room fmove df n2:s --json
 room=$(value free)
 kept=$(asides_there)
 random $((room + 1000000)) big
@@ -216,7 +216,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	fmove put -r --quiet --limit 300kB/s slow n2:s/slow &
 	put=$!
 	moved slow 1
-	ok fmove df n2:s --json
+	ok_room fmove df n2:s --json
 	[ "$(value promised)" -gt 1000000 ] || bad "nothing is promised: $(cat out)"
 	no 1 'no space for the directory.* promised to others' fmove put -r --exclude '[45]' whole n2:s/whole
 	kill -TERM $put
@@ -224,13 +224,13 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	ended slow
 	await promised_nothing || bad "what was promised stays so: $(fmove df n2:s --json)"
 	# Who says that he brings nearly all holds half of what is left, however slowly he comes: others get in, and he gets the rest.
-	ok fmove df n2:s --json
+	ok_room fmove df n2:s --json
 	room=$(value free)
 	mkdir most few && head -c $((room / 100 * 85)) large/file | split -b 100000 - most/ && head -c 200000 nine >few/f
 	fmove put -r --quiet --limit 300kB/s most n2:s/most 2>most.err &
 	put=$!
 	moved most 1
-	ok fmove df n2:s --json
+	ok_room fmove df n2:s --json
 	[ "$(value promised)" -gt 1000000 ] && [ "$(value promised)" -le $((room / 2)) ] || bad "more than half of $room is promised, or nothing: $(cat out)"
 	no 1 'no space for the directory.* promised to others' fmove put -r --exclude '[45]' whole n2:s/whole
 	ok fmove put -r few n2:s/few
@@ -303,7 +303,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=12m,mode=700 none "$s" 2>/dev/
 	replaced k 3
 	replaced k 4
 	kept=$(asides_there)
-	ok fmove df n2:s --json
+	ok_room fmove df n2:s --json
 	head -c $(($(value free) + 1000000)) large/file >"$(store 1)/more"
 	use 2
 	no 1 'no space: 12000000 bytes are needed, [0-9]+ are free' fmove get n1:s/twelve n2:s/twelve

@@ -41,12 +41,12 @@ ok fmove get --quiet n2:s/file back
 same file back
 no 4 'store hung: its file system has not answered for' fmove put --quiet file n2:hung/file
 no 4 'store hung: its file system has not answered for' fmove df n2:hung
-for asked in "df n2" "--socket $dir/c/n2/fmoved.sock status"; do
-	# shellcheck disable=SC2086
-	ok fmove $asked --json
-	grep -q '"store":"hung"[^}]*"free":null[^}]*"silent_ms":[0-9]' out && grep -q '"store":"s"[^}]*"free":[0-9][^}]*"silent_ms":null' out ||
-		bad "$asked: $(cat out)"
-done
+tells_both() {
+	fmove "$@" --json >out &&
+		grep -q '"store":"hung"[^}]*"free":null[^}]*"silent_ms":[0-9]' out && grep -q '"store":"s"[^}]*"free":[0-9][^}]*"silent_ms":null' out
+}
+await tells_both df n2 || bad "df: $(cat out)"
+await tells_both --socket "$dir/c/n2/fmoved.sock" status || bad "status: $(cat out)"
 ok fmove --socket "$dir/c/n2/fmoved.sock" status
 grep -q '^hung .* its file system has not answered for' out || bad "status does not say so: $(cat out)"
 [ "$(cat "/proc/$(cat "$dir/c/n2/pid")"/task/*/wchan | grep -ao 'request_wait_answer' | wc -l)" -le 9 ] || bad "it costs more than a few threads"

@@ -60,7 +60,7 @@ kept $all
 # ---- what a purge leaves it names, with what to do
 
 no 1 '.fmove.0123456789abcde1.old" stays: .*by hand' fmove purge n2:s
-ok fmove df n2:s --json
+ok_room fmove df n2:s --json
 grep -q '"aside_trees":1' out || bad "df does not show it: $(cat out)"
 random 15000000 first && ok fmove put first n2:s/first
 random 15000000 second && no 6 'quota' fmove put second n2:s/second

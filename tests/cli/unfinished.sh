@@ -136,7 +136,7 @@ rm -rf big && mkdir big && cp "$src/file" big/f
 left '*/deep/er/.fmove.*.journal' "$src/file" n2:s/deep/er/one
 no 1 'stays: a transfer works on it' fmove purge --unfinished n2:s
 no 1 'stays: a transfer works on it' fmove purge --unfinished -n n2:s
-ok fmove df --unfinished --json n2:s
+ok_room fmove df --unfinished --json n2:s
 [ "$(value unfinished)" = 0 ] && [ "$(value unfinished_transfers)" = 0 ] || bad "df counts one that runs: $(cat out)"
 still deep/er/one
 left '*/.fmove.*.tree/journal' -r big n2:s/two
@@ -144,20 +144,20 @@ still two
 # What purge would remove, no more and no less; and it is not looked for unasked.
 ok fmove purge --unfinished -n --json n2:s
 bytes=$(grep -o '"bytes":[0-9]*' out | tail -n 1 | sed 's/.*://')
-ok fmove df --unfinished --json n2
+ok_room fmove df --unfinished --json n2
 [ "$(value unfinished)" = "$bytes" ] && [ "$bytes" -gt 0 ] && [ "$(value unfinished_transfers)" = 2 ] || bad "df says not what purge does ($bytes): $(cat out)"
-ok fmove df --unfinished n2:s
+ok_room fmove df --unfinished n2:s
 grep -q ' unfinished ' out && [ "$(wc -l <out)" -eq 2 ] || bad "df has no column: $(cat out)"
-ok fmove df --unfinished --json
+ok_room fmove df --unfinished --json
 [ "$(value unfinished)" = 0 ] || bad "df of this node: $(cat out)"
-ok fmove df --json n2
+ok_room fmove df --json n2
 grep -q unfinished out && bad "df looks through the store unasked: $(cat out)"
 no 1 'no store x' fmove df --unfinished n2:x
 # Who may not write there is not told, of what he may read.
 cp "$dir/c/n2/fmove.conf" conf2
 sed -i 's/name = "s";/name = "s"; write = [ ];/' "$dir/c/n2/fmove.conf"
 take_over 2
-ok fmove df --unfinished --json n2:s
+ok_room fmove df --unfinished --json n2:s
 grep -q '"unfinished":null,"unfinished_transfers":null' out || bad "df tells who may not: $(cat out)"
 cp conf2 "$dir/c/n2/fmove.conf"
 take_over 2
