@@ -92,7 +92,7 @@ done
 for i in {1..12}; do
 	ok fmove stage "n2:x$i/set" -- true
 done
-FMOVE_SOCKET=$dir/c/n2/fmoved.sock timeout 20 fmove ls n1:s >out 2>err || bad "n2 gets no answer while names of its rules are looked up: $(cat err)"
+FMOVE_SOCKET=$dir/c/n2/fmoved.sock timeout $HANG_S fmove ls n1:s >out 2>err || bad "n2 gets no answer while names of its rules are looked up: $(cat err)"
 reads daemon bin || bad "while names cannot be looked up, the list was changed"
 with_groups 1
 is_logged 'a look-up of a user or group, does not' "$dir/c/n1/log" || bad "n1 ended in another way: $(tail -n 20 "$dir/c/n1/log")"

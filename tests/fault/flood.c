@@ -25,7 +25,7 @@
 #define CONNS_MAX 90			/* below what one user may have */
 #define PER_CONN_MAX 250		/* below what one connection may have under way */
 #define MSG_MAX_BYTES 262144
-#define WAIT_S 120			/* when to give up */
+#define WAIT_S 400			/* when to give up: HANG_S of tests/hang.sh */
 #define PING_ID 1000000u
 
 struct conn {

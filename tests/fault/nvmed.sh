@@ -82,7 +82,7 @@ work() {
 	try_twice status --json
 	! fmove nvme discover 127.0.0.1:1 > "$dir/out" 2> "$dir/err" || die "a target answered"
 	[ -s "$dir/err" ] || die "nobody answered a discovery, and nothing was said"
-	try_twice down data --timeout 20s
+	try_twice down data --timeout ${HANG_S}s
 	try_twice up data --wait 0
 	try_twice status data
 	grep -q "wanted up" "$dir/out" || die "the wish is not obeyed: $(cat "$dir/out")"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * meet_others - whether threads are at a fault point at once: the first one there waits for another
- * one, 5 s at most.
+ * one, for FM_TEST_HANG_S at most.
  */
 #ifndef FM_MEET_OTHERS_H
 #define FM_MEET_OTHERS_H
@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "mover/base/fault.h"
+#include "tests/fm_test.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -29,7 +30,7 @@ static inline void meeting_reached(void *ctx, const char *name)
 	if (strcmp(name, meeting.point) != 0)
 		return;
 	(void)clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 5;
+	until.tv_sec += FM_TEST_HANG_S;
 	pthread_mutex_lock(&meeting.lock);
 	meeting.have_met |= ++meeting.there > 1;
 	if (meeting.have_met)
