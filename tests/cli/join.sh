@@ -77,7 +77,7 @@ connected b 1
 line=$(sed -n 's/^fmove: When fmoved runs, this lists the stores of a: //p' joined)
 ok sh -c "$line" || bad "the line that join ends with: $line"
 random 100000 f
-ok fmove --socket "$dir/c/a/fmoved.sock" put f b:s/f
+ok fmove --socket "$dir/c/a/fmoved.sock" put --retry "${HANG_S}s" f b:s/f
 same f "$dir/c/b/files/f"
 
 # A third one, by an invitation, while the daemons run; a name that is taken costs no token.

@@ -67,6 +67,6 @@ for i in 1 2; do
 	await session_over_second $i || bad "n$i does not reach the other over the second wire: $(fmove --socket "$dir/c/n$i/fmoved.sock" status)"
 done
 random 100000 f
-ok fmove --socket "$dir/c/n1/fmoved.sock" put f n2:s/f
+ok fmove --socket "$dir/c/n1/fmoved.sock" put --retry "${HANG_S}s" f n2:s/f
 same f "$dir/c/n2/files/f"
 end_well
