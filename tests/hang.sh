@@ -7,6 +7,22 @@
 # that CTest gives a test, so that the test itself says what did not come.
 HANG_S=${HANG_S:-400}
 
+# For how long a peer may be silent in the nodes of tests, unless a configuration says so itself: one daemon may stand still on a busy machine
+# for longer than the product's 10 s, and that ends no session. STALL='' is the product's own.
+STALL=${STALL-2min}
+
+# be_patient VARIABLE: it has a configuration, or a part of one, which says that afterwards, once.
+be_patient() {
+	local -n conf_of=$1
+	local word="stall_timeout = \"$STALL\";"
+
+	case $STALL:$conf_of in
+	:* | *stall_timeout*)	;;
+	*'mover = {'*)		conf_of=${conf_of/'mover = {'/"mover = { $word"} ;;
+	*)			conf_of+=$'\n'"mover = { $word };" ;;
+	esac
+}
+
 # How a program is told that only asks whether something has come, again and again: it looks for no leaks
 # at its end, a third of what such a program takes. Tests that judge its answer run it without this.
 ASKING=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0

@@ -27,9 +27,11 @@ node_peer() {
 # node_conf DIR NAME LISTEN PEER...: write its configuration: a store `s`, a store `null`, and whatever comes from standard input (sections;
 # `node_stores` adds stores, each ending in a comma).
 node_conf() {
-	local dir=$1 name=$2 listen=$3 peers IFS=,
+	local dir=$1 name=$2 listen=$3 peers more IFS=,
 	shift 3
 	peers="$*"		# a here-document would put blanks between them
+	IFS= read -r -d '' more || true
+	be_patient more
 
 	cat > "$dir/conf" <<-C
 	node = { name = "$name"; listen = "$listen"; key_file = "$dir/key"; socket = "$dir/sock"; state_directory = "$dir/state"; };
@@ -39,8 +41,8 @@ node_conf() {
 		{ name = "null"; directory = "null:"; }
 	);
 	peers = ( $peers );
+	$more
 	C
-	cat >> "$dir/conf"
 }
 
 # node_start DIR [FMOVED_OPTION...]: in the background; node_wrap, an array, goes before the command. Ready when this returns.

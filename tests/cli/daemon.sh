@@ -54,7 +54,7 @@ mistake 's/name = "n1"/name = "n 1"/' 'conf:[0-9]+: node.name: "n 1" is not allo
 mistake 's,^directory = .*,directory = "s";,' 'conf:[0-9]+: stores.directory: "s" is not allowed; must be an absolute path'
 mistake "s,^directory = .*,directory = \"$PWD/peers.d\";," 'conf:[0-9]+: stores.directory: .* must not be within each other'
 mistake "s,^directory = .*,directory = \"$PWD/keys\";,; s,key_file = .*,key_file = \"$PWD/keys/k\";," 'conf:[0-9]+: stores.directory: .* and the key of the node .* must not be within each other'
-mistake '$ a mover = { lanes = 99; };' 'conf:[0-9]+: mover.lanes: 99 is not allowed; must be 0 .. 16'
+mistake 's/^mover = {/& lanes = 99;/' 'conf:[0-9]+: mover.lanes: 99 is not allowed; must be 0 .. 16'
 mistake '$ a memory = { total = "100MiB"; };' 'conf:[0-9]+: memory.total: 100MiB is not allowed; must be at least'
 mistake '$ a memory = { arena = "1PB"; };' 'conf:[0-9]+: memory.arena: "1PB" is not allowed'
 with ''

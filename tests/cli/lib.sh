@@ -180,9 +180,9 @@ reloaded_more() {
 }
 
 # slow I: node nI sends no more than 1 MiB/s from here on, the least there may be; fast I: as fast as it can again. So there is time to catch
-# a transfer in the middle, and it ends soon when that is done. For clusters whose configuration says nothing of `mover`.
+# a transfer in the middle, and it ends soon when that is done. For clusters whose FM_CLUSTER_CONF says nothing of `mover`.
 slow() {
-	echo 'mover = { rate_limit = "1MiB/s"; };' >>"$dir/c/n$1/fmove.conf"
+	sed -i 's|^mover = {|& rate_limit = "1MiB/s";|' "$dir/c/n$1/fmove.conf"
 	take_over "$1"
 }
 
@@ -193,7 +193,7 @@ fast() {
 
 # no_longer_slow I: of a node that does not run: when it starts again.
 no_longer_slow() {
-	sed -i '/^mover = { rate_limit = "[^"]*"; };$/d; s/ rate_limit = "[^"]*";//' "$dir/c/n$1/fmove.conf"
+	sed -i 's/ rate_limit = "[^"]*";//' "$dir/c/n$1/fmove.conf"
 }
 
 # moved PATH BYTES: wait until the transfer of that remote path has moved more than so many bytes, as n1 sees it.

@@ -301,7 +301,7 @@ waits() {
 
 # What takes a restart is named, and what is said beside it is taken.
 cp before "$conf"
-echo 'mover = { chunk = "256KiB"; rate_limit = "1MiB/s"; };' >>"$conf"
+sed -i 's|^mover = {|& chunk = "256KiB"; rate_limit = "1MiB/s";|' "$conf"
 waits
 reload 'mover.chunk changed; it takes a restart'
 waits mover.chunk

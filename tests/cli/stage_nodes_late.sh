@@ -28,8 +28,7 @@ done
 mkdir "$(store 1)/set3"
 random 8000000 "$(store 1)/set3/f"
 # What one of them sends from its disk at a time is its own.
-sed -i 's|settle = "100ms"|&; upload_slots = 1|' "$dir/c/n1/fmove.conf"
-echo 'mover = { rate_limit = "1MiB/s"; };' >>"$dir/c/n1/fmove.conf"
+sed -i 's|settle = "100ms"|&; upload_slots = 1|; s|^mover = {|& rate_limit = "1MiB/s";|' "$dir/c/n1/fmove.conf"
 late 1
 at 2 stage --json --nodes all n1:s/set3 >out 2>err || bad "all: $(cat err)"
 for i in 1 2; do

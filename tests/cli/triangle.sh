@@ -45,7 +45,7 @@ for i in 1 2 3; do
 	for other in 1 2 3; do
 		[ "$other" = "$i" ] || others+=("$(peer_of "$i" "$other")")
 	done
-	node_conf "$dir/n$i" "n$i" "0.0.0.0:7471" "${others[@]}" <<<'mover = { tcp_conns = 2; private_networks = [ "10.81.0.0/16" ]; };'
+	node_conf "$dir/n$i" "n$i" "0.0.0.0:7471" "${others[@]}" <<<'mover = { stall_timeout = "20s"; tcp_conns = 2; private_networks = [ "10.81.0.0/16" ]; };'
 	node_wrap=(ip netns exec "$id$i")
 	node_start "$dir/n$i"
 done

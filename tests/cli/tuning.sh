@@ -22,7 +22,7 @@ again() {
 
 	"$FM_SOURCE/tests/cluster" stop "$dir/c" "n$i"
 	sed -i '/^mover = /d' "$dir/c/n$i/fmove.conf"
-	echo "mover = { $settings };" >>"$dir/c/n$i/fmove.conf"
+	echo "mover = { stall_timeout = \"$STALL\"; $settings };" >>"$dir/c/n$i/fmove.conf"
 	"$@" "$FM_SOURCE/tests/cluster" start "$dir/c" "n$i" || bad "n$i does not start with $settings"
 	use "$i"
 }

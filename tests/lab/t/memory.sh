@@ -157,7 +157,7 @@ done
 head -c 1M /dev/urandom > $D/small
 make_cgroups
 rxe_up rxe0 lab0 10.1.1.1/24
-node_extra="memory = { arena = \"32MiB\"; slab = \"4MiB\"; total = \"${TOTAL_MIB}MiB\"; }; mover = { chunk = \"256KiB\"; };"
+node_extra="memory = { arena = \"32MiB\"; slab = \"4MiB\"; total = \"${TOTAL_MIB}MiB\"; }; mover = { stall_timeout = \"2min\"; chunk = \"256KiB\"; };"
 for ((round = 1; round <= ${LAB_ROUNDS:-1}; round++)); do
 	check in_cgroups
 	check with_little_memlock
