@@ -9,6 +9,6 @@
 
 rxe_up rxe0 lab0 10.1.1.1/24
 rxe_mark rxe0
-export FMOVE_BIN FM_SEED=$LAB_SEED FM_HOSTILE_HOST=10.1.1.1 FM_HOSTILE_KIND=rdma FM_HOSTILE_CLIENTS=0
+export FMOVE_BIN STALL=2min FM_SEED=$LAB_SEED FM_HOSTILE_HOST=10.1.1.1 FM_HOSTILE_KIND=rdma FM_HOSTILE_CLIENTS=0
 check bash "$LAB_TOP/tests/hostile/hostile.sh" $((10 * ${LAB_ROUNDS:-2}))
 rxe_moved rxe0 1000000
