@@ -27,6 +27,8 @@
 #include "mover/base/packet_shut.h"
 #include "mover/base/worker.h"
 
+#define STILL_NS FM_NS_PER_S	/* a timer that is later than this */
+
 struct unsent {
 	struct fm_list link;
 	size_t len;
@@ -90,7 +92,14 @@ static void conn_break_run(struct fm_task *task)
 
 static void conn_unread(struct fm_timer *timer)
 {
-	conn_break(fm_container_of(timer, struct fm_packet_conn, unread), "reads nothing");
+	struct fm_packet_conn *c = fm_container_of(timer, struct fm_packet_conn, unread);
+	uint64_t now_ns = fm_loop_now(c->shared->loop), late_ns = now_ns - timer->at_ns;
+
+	/* This process stood still, and so may the client have: it has as much longer. */
+	if (late_ns > STILL_NS)
+		fm_timer_set(c->shared->loop, timer, now_ns + late_ns);
+	else
+		conn_break(c, "reads nothing");
 }
 
 /* ---- out ---- */

@@ -752,7 +752,12 @@ static void test_a_client_that_does_not_read_is_closed(void)
 	}
 	CU_ASSERT_EQUAL(errno, EAGAIN);
 	CU_ASSERT_TRUE(says(ask(&n, fd, "{\"op\":\"ping\",\"id\":1}"), "done"));
-	clock_skip((FM_API_UNREAD_MS + 100) * FM_NS_PER_MS);
+	/* While this process stands still, as on a machine that is paused, nobody can read. */
+	clock_skip((FM_API_UNREAD_MS + 5000) * FM_NS_PER_MS);
+	for (unsigned i = 0; i < 20; i++)
+		(void)fm_loop_step(n.loop, 0);
+	CU_ASSERT_TRUE(send(deaf, status, sizeof(status) - 1, MSG_NOSIGNAL) < 0 && errno == EAGAIN);
+	clock_skip(5100 * FM_NS_PER_MS);
 	/* What was sent before can still be read; behind it is the end. */
 	while (send(deaf, status, sizeof(status) - 1, MSG_NOSIGNAL) < 0 && errno == EAGAIN)
 		(void)fm_loop_step(n.loop, 10);
