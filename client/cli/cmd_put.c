@@ -171,9 +171,12 @@ static int send_source(struct fm_transfer *t, const struct source *s, const stru
 	return ret;
 }
 
-/* 1: the file need not be sent. Standard input may be a file too, but has no name to compare by. */
+/*
+ * 1: the file need not be sent. Standard input may be a file too, but has no name to compare by.
+ * enters: as put_source() has it.
+ */
 static int is_spared(struct fm_transfer *t, const struct source *s, struct fm_name *target,
-		     struct fm_outcome *one)
+		     bool enters, struct fm_outcome *one)
 {
 	struct fmove_entry file = fm_dir_entry(&s->st);
 
@@ -184,10 +187,64 @@ static int is_spared(struct fm_transfer *t, const struct source *s, struct fm_na
 				  s->label);
 	if (s->is_stdin && !t->dir.tree.is_dry_run)
 		return 0;
-	return fm_transfer_spares(t, s->is_stdin ? NULL : s->label, &file, target, one);
+	return fm_transfer_spares(t, enters ? s->label : NULL, &file, target, one);
 }
 
-static int put_source(struct fm_transfer *t, const char *src, struct fm_name *target,
+/* Looks whether it is a directory, and says so in its is_dir. */
+static int dest_look(struct fm_transfer *t, struct fm_name *dest, struct fm_err *err)
+{
+	struct fmove_name parts = fm_name_parts(dest);
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
+	struct fmove_error why;
+	int ret;
+
+	fmove_set_timeout(t->conn, DETACHED_LOOK_MS);
+	if (t->is_detached)
+		ret = fmove_stat(t->conn, &parts, &entry, &why);
+	else
+		ret = fm_transfer_stat(t, dest, &entry, &why);
+	if (ret == 0)
+		dest->is_dir = entry.type == FMOVE_DIRECTORY;
+	else if ((fm_api_exit(why.code) == FM_EXIT_UNREACHABLE && !t->is_detached) ||
+		 fm_is_interrupted())
+		return fm_transfer_error(err, &why);
+	/* Whatever else is wrong with it, it is no directory that could be seen. */
+	return 0;
+}
+
+/*
+ * What can be read only once may be gone by the time that the peer says that its name is a
+ * directory's: that is looked for before. It waits for no place, as send_source() does not.
+ */
+static int enter_first(struct fm_transfer *t, const char *src, struct fm_name *target,
+		       struct fm_err *err)
+{
+	int ret;
+
+	t->turn.is_off = true;
+	ret = dest_look(t, target, err);
+	t->turn.is_off = false;
+	return ret == 0 && target->is_dir ? target_in_dir(src, target, err) : ret;
+}
+
+/* Sends it; where the target is a directory, and enters, into that under its own name. */
+static int send_or_enter(struct fm_transfer *t, const char *src, const struct source *s,
+			 struct fm_name *target, bool enters, struct fm_outcome *one)
+{
+	bool is_file = S_ISREG(s->st.st_mode) && !s->pump;
+	int ret = enters && !is_file ? enter_first(t, src, target, &one->err) : 0;
+
+	if (ret == 0)
+		ret = send_source(t, s, target, one);
+	if (ret == -EISDIR && enters && is_file && target_in_dir(src, target, &one->err) == 0) {
+		fm_err_clear(&one->err);
+		ret = send_source(t, s, target, one);
+	}
+	return ret;
+}
+
+/* enters: where the target is a directory, a file goes into it, but no further than that. */
+static int put_source(struct fm_transfer *t, const char *src, struct fm_name *target, bool enters,
 		      struct fm_outcome *one)
 {
 	struct source source;
@@ -196,36 +253,28 @@ static int put_source(struct fm_transfer *t, const char *src, struct fm_name *ta
 	ret = source_open(t, src, &source, one);
 	if (ret < 0)
 		return ret;
-	if (S_ISDIR(source.st.st_mode)) {
+	/* it has no name of its own to go on with */
+	enters = enters && !source.is_stdin;
+	if (S_ISDIR(source.st.st_mode))
 		ret = fm_dir_put(t, source.fd, source.label, target, one);
-		source_close(&source);
-		return ret;
-	}
-	ret = is_spared(t, &source, target, one);
-	if (ret != 0) {
-		source_close(&source);
-		return ret < 0 ? ret : 0;
-	}
-	ret = send_source(t, &source, target, one);
-	/* Nothing has been read of it yet. Standard input has no name of its own to go on with. */
-	if (ret == -EISDIR && !source.is_stdin && target_in_dir(src, target, &one->err) == 0) {
-		fm_err_clear(&one->err);
-		ret = send_source(t, &source, target, one);
-	}
+	else
+		ret = is_spared(t, &source, target, enters, one);
+	if (ret == 0 && !S_ISDIR(source.st.st_mode))
+		ret = send_or_enter(t, src, &source, target, enters, one);
 	source_close(&source);
-	return ret;
+	return ret < 0 ? ret : 0;
 }
 
-/* Puts from a store of this node: the daemon opens the file. */
+/* Puts from a store of this node: the daemon opens the file. enters: as of put_source(). */
 static int put_own(struct fm_transfer *t, const struct fm_name *own, struct fm_name *target,
-		   struct fm_outcome *one)
+		   bool enters, struct fm_outcome *one)
 {
 	struct fmove_entry file = {.struct_size = sizeof(file)};
 	int is_tree = fm_transfer_is_tree(t, own, &file, one);
 	int ret = is_tree < 0 ? is_tree : 0;
 
 	if (is_tree == 0)
-		ret = fm_transfer_spares(t, NULL, &file, target, one);
+		ret = fm_transfer_spares(t, enters ? own->path : NULL, &file, target, one);
 	if (ret != 0)
 		return ret < 0 ? ret : 0;
 	if (t->dir.tree.follows_links)
@@ -264,8 +313,8 @@ static int put_one(struct fm_transfer *t, const char *src, const struct fm_name 
 		ret = target_in_dir(is_own ? own.path : src, &target, &one.err);
 	(void)fm_name_text(&target, text, sizeof(text));
 	if (ret == 0 && is_own)
-		ret = put_own(t, &own, &target, &one);
-	else if (ret == 0 && put_source(t, src, &target, &one) < 0)
+		ret = put_own(t, &own, &target, !dest->is_dir, &one);
+	else if (ret == 0 && put_source(t, src, &target, !dest->is_dir, &one) < 0)
 		ret = explain(t, src, &one.err);
 	if (ret == 0)
 		ret = fm_transfer_latest(t, &target, &one);
@@ -281,26 +330,10 @@ static int put_one(struct fm_transfer *t, const char *src, const struct fm_name 
  */
 static int dest_resolve(struct fm_transfer *t, struct fm_name *dest, struct fm_err *err)
 {
-	struct fmove_name parts = fm_name_parts(dest);
-	struct fmove_entry entry = {.struct_size = sizeof(entry)};
-	struct fmove_error why;
-	int ret;
-
 	/* A detached one cannot try again under another name; its peer may be away. */
 	if (dest->is_dir || (!t->outcomes.is_many && (!t->is_detached || t->dir.is_recursive)))
 		return 0;
-	fmove_set_timeout(t->conn, DETACHED_LOOK_MS);
-	if (t->is_detached)
-		ret = fmove_stat(t->conn, &parts, &entry, &why);
-	else
-		ret = fm_transfer_stat(t, dest, &entry, &why);
-	if (ret == 0)
-		dest->is_dir = entry.type == FMOVE_DIRECTORY;
-	else if ((fm_api_exit(why.code) == FM_EXIT_UNREACHABLE && !t->is_detached) ||
-		 fm_is_interrupted())
-		return fm_transfer_error(err, &why);
-	/* Whatever else is wrong with it, it is no directory that could be seen. */
-	return 0;
+	return dest_look(t, dest, err);
 }
 
 /* The name that a source would have in a directory: a part of its own text, not terminated. */

@@ -52,3 +52,30 @@ ok fmove put src n2:s/plain
 same src "$(store 2)/plain/src"
 no 6 'exists' fmove put src n2:s/plain
 no 2 'irectory' fmove put - n2:s/plain
+
+# A file goes into the directory that was named, and no deeper: a directory there that has its name keeps what is in it.
+into=$(store 2)/deeper
+mkdir -p "$into/src/src.d" "$into/there/src" "$into/empty/src"
+echo kept >"$into/src/src.d/f"
+echo kept >"$into/there/src/src"
+chmod 777 "$into" "$into"/* "$into"/*/src
+for path in there/ there empty/ empty; do
+	no 2 'is a directory; name a file in it' fmove put src n2:s/deeper/$path
+	no 2 'is a directory; name a file in it' fmove put -f src n2:s/deeper/$path
+	no 2 'a directory is there' fmove put -fn src n2:s/deeper/$path
+	no 2 'is a directory; name a file in it' fmove put -r --update src n2:s/deeper/$path
+	no 2 'is a directory; name a file in it' fmove put -fv src n2:s/deeper/$path
+done
+fmove put -f src 'own name' n2:s/deeper/there 2>err
+[ $? -eq 3 ] && same 'own name' "$into/there/own name" || bad "one of two is in the way: $(cat err)"
+[ "$(cat "$into/there/src/src")" = kept ] || bad "what nobody named was replaced"
+[ -z "$(ls -A "$into/empty/src")" ] || bad "a file went deeper than was named: $(ls -A "$into/empty/src")"
+no 2 'is a directory; name a file in it' fmove put --latest last src n2:s/deeper/there
+[ -z "$(find "$into" -name last)" ] || bad "a link leads to what was not put: $(find "$into" -name last)"
+
+# What can be read once only goes into a directory, too, and is not read before that is known.
+mkfifo fifo
+cat src >fifo &
+ok fmove put fifo n2:s/deeper/empty
+same src "$into/empty/fifo"
+wait
