@@ -4,9 +4,9 @@
  *
  * Happy path with several destinations: begin opens the group at each; commit asks each whether all
  * is there, and then each to commit.
- * Failure modes: begin fails at one: it is dropped at those that have it. One is not ready: nothing
- * is committed. One fails to commit after another has: what has and what lacks it is said, and the
- * status is 3; the same command again commits the rest.
+ * Failure modes: begin fails at one, or nobody can be told its ID: it is dropped at those that have
+ * it, or may have. One is not ready: nothing is committed. One fails to commit after another has:
+ * what has and what lacks it is said, and the status is 3; the same command again commits the rest.
  */
 #include "client/cli/ask.h"
 
@@ -28,6 +28,7 @@
 #include "mover/base/whole_file.h"
 
 #define EXPECT_MAX 32768
+#define DROP_MS 10000
 
 enum {
 	OPT_JSON = FM_ASK_JSON_KEY,
@@ -369,17 +370,52 @@ static void left_out(struct command *c, unsigned i, const char *text)
 	c->ret[i] = fm_found_wrong(&c->why[i], -ECANCELED, text);
 }
 
+/* Whether only the answer may be missing: the group may be there. */
+static bool may_have_begun(int code)
+{
+	return code == -ECANCELED || code == -ETIMEDOUT || code == -ECONNRESET;
+}
+
+/*
+ * Drops it where it is, or may be: the path is refused to all until it ends. False: it may stay,
+ * and it is said, there and as its error, what ends it: nobody else knows the ID.
+ */
+static bool drop(struct command *c, unsigned i, const char *state)
+{
+	int ret = do_one(c, i, DISCARD);
+	char text[FMOVE_TEXT_MAX];
+
+	if (ret == 0 || ret == -ENOENT || ret == -EPERM)
+		return true;
+	(void)snprintf(text, sizeof(text),
+		       "it %s, and cannot be dropped: %.200s; fmove group discard %s ends it there",
+		       state, c->why[i].text, c->id);
+	fm_say("%s: %.200s: %s", c->args.cmd->name, c->dests[i], text);
+	c->ret[i] = fm_found_wrong(&c->why[i], ret, text);
+	return false;
+}
+
+/* The signal that ended the command does not end this, and a node that is silent does not for
+ * long. */
+static void drop_begin(struct command *c)
+{
+	fmove_set_cancel(c->conn, 0);
+	fmove_set_timeout(c->conn, DROP_MS);
+}
+
 /* It failed at one: what has it drops it, and what comes behind is not asked. */
 static int begin_nowhere(struct command *c, unsigned at)
 {
 	int status = fm_ask_fail(c->args.cmd->name, c->dests[at], &c->why[at]);
+	const struct fmove_error why = c->why[at];
 
-	for (unsigned i = 0; i < c->count; i++) {
-		if (i < at && do_one(c, i, DISCARD) < 0)
-			left_out(c, i, "it was begun, and cannot be dropped: it ends by itself");
-		else if (i != at)
+	drop_begin(c);
+	for (unsigned i = 0; i < c->count; i++)
+		if (i != at && (i > at || drop(c, i, "was begun")))
 			left_out(c, i, "it is not begun, since another one failed");
-	}
+	if (!may_have_begun(why.code) || drop(c, at, "may have been begun"))
+		c->why[at] = why;
+	c->ret[at] = why.code;
 	c->id = NULL;
 	return status;
 }
@@ -391,9 +427,27 @@ static int begin_all(struct command *c)
 		if (c->ret[i] < 0)
 			return begin_nowhere(c, i);
 	}
-	if (!c->is_json)
-		(void)printf("%s\n", c->id);
 	return FM_EXIT_DONE;
+}
+
+/* Whoever opens a group has its ID: what nobody was told of is dropped again. */
+static int begin_end(struct command *c, int status)
+{
+	bool is_open = status == FM_EXIT_DONE;
+
+	if (c->is_json)
+		print_json(c, status);
+	else if (is_open)
+		(void)printf("%s\n", c->id);
+	status = fm_stdout_end(c->args.cmd->name, status);
+	if (is_open && status != FM_EXIT_DONE) {
+		drop_begin(c);
+		for (unsigned i = 0; i < c->count; i++)
+			(void)drop(c, i, "was begun");
+	}
+	fmove_close(c->conn);
+	free(c->expect);
+	return status;
 }
 
 int fm_cmd_group_begin(int argc, char **argv)
@@ -408,7 +462,7 @@ int fm_cmd_group_begin(int argc, char **argv)
 	c.id = id;
 	if (fm_ask_open(c.args.cmd->name, false, &c.conn, &status) < 0)
 		return status;
-	return end(&c, begin_all(&c));
+	return begin_end(&c, begin_all(&c));
 }
 
 /* Says what has the group's members, and what has not, or may not have. */

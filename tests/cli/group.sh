@@ -314,6 +314,32 @@ grep -q '"id"' out && bad "an ID of no group: $(cat out)"
 begun n2:s/half
 ok fmove group discard "$id" n2:s/half
 
+# ---- who is not told the ID leaves no group: where nobody can know that, it is said with the ID
+
+fmove group begin n2:s/untold n3:s/untold >/dev/full 2>err
+[ $? -eq 1 ] && grep -q 'standard output' err || bad "an ID that nobody can read: $(cat err)"
+fmove group begin --json n2:s/untold >/dev/full 2>err && bad "an ID in --json that nobody can read: $(cat err)"
+begun n2:s/untold n3:s/untold
+ok fmove group discard "$id" n2:s/untold n3:s/untold
+cut_is_open() {
+	fmove group list n2:s | grep -q '^s/cut:'
+}
+kill -STOP "$(cat "$dir/c/n3/pid")"
+env --default-signal=INT fmove group begin n2:s/cut n3:s/cut >id.cut 2>err.cut &
+pid=$!
+await cut_is_open || bad "it is not begun at the first one"
+kill -INT $pid
+wait $pid
+[ $? -eq 130 ] && [ ! -s id.cut ] || bad "a begin that is cut off: $(cat id.cut err.cut)"
+kill -CONT "$(cat "$dir/c/n3/pid")"
+reachable 3
+id=$(sed -n 's/.*n3:s\/cut: it may have been begun, and cannot be dropped: .*; fmove group discard \([0-9a-f]\{32\}\) ends it there$/\1/p' err.cut)
+[ -n "$id" ] || bad "it is not said that n3 may have it: $(cat err.cut)"
+[ "$(grep -c 'cannot be dropped' err.cut)" -eq 1 ] || bad "it stays at n2: $(cat err.cut)"
+fmove group discard "$id" n3:s/cut >out 2>err || grep -q 'no group was begun' err || bad "the ID is another one: $(cat err)"
+begun n2:s/cut
+ok fmove group discard "$id" n2:s/cut
+
 # ---- more groups than a page has, in order; nobody sees those of a store that he may not read
 
 for i in 9 3 7 1 5 8 2 4 6; do
