@@ -181,6 +181,10 @@ int fm_transfer_args(struct fm_transfer *t, struct fm_args *args, int min, int m
 	if (args->status == 0 && t->is_detached && t->dir.is_verbose)
 		args->status = fm_usage(
 			args, "--verbose names what changes when it has: leave out --detach");
+	if (args->status == 0 && t->is_detached && t->opts.keep_partial)
+		args->status = fm_usage(args, "--keep-partial is of a command that is cancelled, "
+					      "and a job goes on without it: leave out --detach; "
+					      "fmove cancel --keep-partial keeps what a job has");
 	fm_transfer_set_kind(t, false);
 	return args->status != 0 ? -1 : 0;
 }

@@ -444,6 +444,8 @@ no 1 'leave out --detach' fmove put --detach - n2:s/x
 no 2 'low, normal or high' fmove put --priority urgent f n2:s/x
 no 2 '\-\-retry' fmove put --retry never f n2:s/x
 no 2 'leave out --detach' fmove put -r --dry-run --detach "$PWD" n2:s/x
+no 2 'leave out --detach; fmove cancel --keep-partial' fmove put --keep-partial --detach f n2:s/x
+no 2 'leave out --detach; fmove cancel --keep-partial' fmove get --keep-partial --detach n2:s/own x
 no 2 'too few' fmove cancel
 no 2 'for one job' fmove resume --file f abcdefgh abcdefgh
 fmove cancel --json abcdefgh >out 2>err
