@@ -373,7 +373,7 @@ static void name_kept(const char *path, struct fm_err *err)
 	(void)close(dir);	/* only read */
 }
 
-/* Gets one source. Returns the exit status that it would have alone. */
+/* Gets one source. Returns its error's code. */
 static int get_one(struct fm_transfer *t, const struct fm_name *source, const char *dst)
 {
 	char text[SOURCE_TEXT_MAX];
@@ -384,7 +384,7 @@ static int get_one(struct fm_transfer *t, const struct fm_name *source, const ch
 	name_kept(one.target, &one.err);
 	fm_transfer_name(t, &one);
 	fm_outcomes_add(&t->outcomes, &one);
-	return (int)fm_api_exit(one.err.code);
+	return one.err.code;
 }
 
 /* ---- several sources ---- */
@@ -396,7 +396,7 @@ struct operand {
 	bool is_pattern;
 	struct fm_glob matches;
 	struct fm_err err;		/* why there are none */
-	bool is_away;			/* its node could not be reached */
+	int away;			/* the error of its node, which could not be reached */
 };
 
 struct gets {
@@ -522,49 +522,69 @@ static int find_dir(struct fm_transfer *t, struct gets *g, struct fm_err *err)
 	return 0;
 }
 
-/* Gets the i-th source of an operand. */
+/* The i-th source of an operand. */
+static struct fm_name source_of(const struct operand *o, size_t i)
+{
+	struct fm_name source = o->name;
+
+	/* fits: it is no longer than a path may be */
+	(void)snprintf(source.path, sizeof(source.path), "%s", path_of(o, i));
+	return source;
+}
+
+/* Gets it. Returns its error's code. */
 static int get_of(struct fm_transfer *t, const struct gets *g, const struct operand *o, size_t i)
 {
 	struct fm_outcome none = {
 		.source = o->text, .target = g->dst, .err = o->err, .is_told = true};
-	struct fm_name source = o->name;
+	struct fm_name source = source_of(o, i);
 
-	if (o->err.code < 0) {
-		fm_outcomes_add(&t->outcomes, &none);
-		return (int)fm_api_exit(o->err.code);
-	}
-	/* fits: it is no longer than a path may be */
-	(void)snprintf(source.path, sizeof(source.path), "%s", path_of(o, i));
-	return get_one(t, &source, g->dst);
+	if (o->err.code == 0)
+		return get_one(t, &source, g->dst);
+	fm_outcomes_add(&t->outcomes, &none);
+	return o->err.code;
+}
+
+/* It is not tried, for the reason that code is. */
+static void skip(struct fm_transfer *t, const struct gets *g, const struct operand *o, size_t i,
+		 int code)
+{
+	char text[SOURCE_TEXT_MAX];
+	struct fm_name source = source_of(o, i);
+
+	(void)fm_name_text(&source, text, sizeof(text));
+	fm_transfer_skip(t, o->err.code == 0 ? text : o->text, g->dst, code);
 }
 
 /* All that is to come from there would fare no better. */
-static void give_up_node(struct gets *g, const char *node)
+static void give_up_node(struct gets *g, const char *node, int code)
 {
 	for (unsigned k = 0; k < g->count; k++)
-		g->operands[k].is_away |= strcmp(g->operands[k].name.node, node) == 0;
+		if (strcmp(g->operands[k].name.node, node) == 0)
+			g->operands[k].away = code;
 }
 
 static void get_all(struct fm_transfer *t, struct gets *g)
 {
-	size_t left = count_all(g);
-	int status = FM_EXIT_DONE;
+	size_t rest = count_all(g), left = 0;
+	int code = 0;
 
-	for (unsigned k = 0; k < g->count && status != FM_EXIT_CANCELLED; k++) {
+	for (unsigned k = 0; k < g->count; k++) {
 		const struct operand *o = &g->operands[k];
 
-		for (size_t i = 0; i < count_of(o) && !o->is_away; i++) {
-			status = get_of(t, g, o, i);
-			left--;
-			if (status == FM_EXIT_UNREACHABLE)
-				give_up_node(g, o->name.node);
-			if (status == FM_EXIT_CANCELLED)
-				break;
+		for (size_t i = 0; i < count_of(o); i++, rest--) {
+			if (code == -ECANCELED || o->away) {
+				left++;
+				skip(t, g, o, i, code == -ECANCELED ? code : o->away);
+				continue;
+			}
+			code = get_of(t, g, o, i);
+			if (rest > 1 && fm_transfer_gives_up(t, (int)fm_api_exit(code), &o->name))
+				give_up_node(g, o->name.node, code);
 		}
 	}
 	if (left > 0)
 		fm_say("get: %zu more not tried", left);
-	t->outcomes.failed += (unsigned)left;
 }
 
 /* Reports once, with the first source, an error that keeps all of them from being received. */

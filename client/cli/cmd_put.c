@@ -300,7 +300,7 @@ static int explain(const struct fm_transfer *t, const char *src, struct fm_err *
 	return err->code;
 }
 
-/* Puts one source. Returns the exit status that it would have alone. */
+/* Puts one source. Returns its error's code. */
 static int put_one(struct fm_transfer *t, const char *src, const struct fm_name *dest)
 {
 	char text[TARGET_TEXT_MAX];
@@ -321,7 +321,7 @@ static int put_one(struct fm_transfer *t, const char *src, const struct fm_name 
 	(void)fm_name_text(&target, text, sizeof(text));	/* a file may have gone into it */
 	fm_transfer_name(t, &one);
 	fm_outcomes_add(&t->outcomes, &one);
-	return (int)fm_api_exit(ret);
+	return ret;
 }
 
 /*
@@ -413,15 +413,15 @@ static void put_all(struct fm_transfer *t, struct fm_args *args, const struct fm
 	int sources = args->count - 1;
 
 	for (int i = 0; i < sources; i++) {
-		int status = put_one(t, args->operands[i], dest);
+		int code = put_one(t, args->operands[i], dest);
 
-		if (status != FM_EXIT_CANCELLED && status != FM_EXIT_UNREACHABLE)
+		if (i + 1 == sources ||
+		    (code != -ECANCELED && !fm_transfer_gives_up(t, (int)fm_api_exit(code), dest)))
 			continue;
 		/* The others would fare no better. */
-		if (i + 1 < sources)
-			fm_say("put: %d more not tried", sources - i - 1);
-		t->outcomes.failed += (unsigned)(sources - i - 1);
-		return;
+		fm_say("put: %d more not tried", sources - i - 1);
+		while (++i < sources)
+			fm_transfer_skip(t, args->operands[i], args->operands[sources], code);
 	}
 }
 
@@ -482,28 +482,56 @@ static int dest_of_several(struct fm_transfer *t, struct fm_name *dest, const ch
 	return ret;
 }
 
+/*
+ * Whether the sources behind what ended with that status would fare no better: one destination
+ * keeps a file from all of them.
+ */
+static bool give_up_all(struct fm_transfer *t, int status, const struct fm_name *dests,
+			unsigned count)
+{
+	bool gives_up = status == FM_EXIT_CANCELLED;
+
+	for (unsigned i = 0; i < count && !gives_up; i++)
+		gives_up = fm_transfer_gives_up(t, status, &dests[i]);
+	return gives_up;
+}
+
+static int code_of(int status)
+{
+	return status == FM_EXIT_CANCELLED ? -ECANCELED : -EHOSTUNREACH;
+}
+
+/* names: of the destinations, as typed. */
+static void skip_all(struct fm_transfer *t, const char *src, const char *const *names,
+		     unsigned count, int code)
+{
+	for (unsigned i = 0; i < count; i++)
+		fm_transfer_skip(t, src, names[i], code);
+}
+
 static void put_all_to_several(struct fm_transfer *t, const struct fm_args *args,
 			       struct fm_name *dests, unsigned count)
 {
+	const char *const *operands = (const char *const *)args->operands;
 	int sources = args->count - (int)count;
 	struct fm_err err;
 	int ret = 0;
 
 	for (unsigned i = 0; i < count && ret == 0; i++)
-		ret = dest_of_several(t, &dests[i], args->operands[sources + (int)i], sources,
+		ret = dest_of_several(t, &dests[i], operands[sources + (int)i], sources,
 				      &err);
 	for (int i = 0; i < sources; i++) {
-		int status = ret < 0 ? fm_several_none(t, args->operands[i], dests, count, &err)
-				     : put_one_to_several(t, args->operands[i], dests,
+		int status = ret < 0 ? fm_several_none(t, operands[i], dests, count, &err)
+				     : put_one_to_several(t, operands[i], dests,
 							  dests + count, count);
 
-		if (i + 1 == sources ||
-		    (ret == 0 && status != FM_EXIT_CANCELLED && status != FM_EXIT_UNREACHABLE))
+		if (i + 1 == sources || (ret == 0 && !give_up_all(t, status, dests, count)))
 			continue;
 		/* The others would fare no better. */
 		fm_say("put: %d more not tried", sources - i - 1);
-		t->outcomes.failed += (unsigned)(sources - i - 1) * count;
-		return;
+		while (++i < sources)
+			skip_all(t, operands[i], operands + sources, count,
+				 ret < 0 ? ret : code_of(status));
 	}
 }
 
@@ -528,7 +556,9 @@ static int check_each(struct fm_args *args, int sources)
 	return 0;
 }
 
-static int detach_to(struct fm_transfer *t, struct fm_args *args, const char *name, int sources)
+/* To one of them. *is_over: a signal came, and nothing more is begun. */
+static void detach_to(struct fm_transfer *t, struct fm_args *args, const char *name, int sources,
+		      bool *is_over)
 {
 	struct fm_name dest;
 	struct fm_err err = { 0 };
@@ -536,28 +566,31 @@ static int detach_to(struct fm_transfer *t, struct fm_args *args, const char *na
 	/* it could be parsed before */
 	(void)fm_name_parse(name, &dest, &err);
 	/* the error is each source's */
-	(void)dest_of_several(t, &dest, name, sources, &err);
+	if (!*is_over)
+		(void)dest_of_several(t, &dest, name, sources, &err);
 	for (int i = 0; i < sources; i++) {
 		struct fm_outcome one = {
 			.source = args->operands[i], .target = name, .err = err};
 
-		if (err.code < 0)
+		if (*is_over)
+			fm_transfer_skip(t, args->operands[i], name, -ECANCELED);
+		else if (err.code < 0)
 			fm_outcomes_add(&t->outcomes, &one);
-		else if (put_one(t, args->operands[i], &dest) == FM_EXIT_CANCELLED)
-			return FM_EXIT_CANCELLED;
+		else
+			*is_over = put_one(t, args->operands[i], &dest) == -ECANCELED;
 	}
-	return 0;
 }
 
 static int detach_to_each(struct fm_transfer *t, struct fm_args *args, int count)
 {
 	int sources = args->count - count, ret = check_each(args, sources);
+	bool is_over = false;
 
 	if (ret != 0)
 		return ret;
 	fm_outcomes_begin(&t->outcomes);
-	for (int i = 0; i < count && ret == 0; i++)
-		ret = detach_to(t, args, args->operands[sources + i], sources);
+	for (int i = 0; i < count; i++)
+		detach_to(t, args, args->operands[sources + i], sources, &is_over);
 	return fm_outcomes_end(&t->outcomes);
 }
 

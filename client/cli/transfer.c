@@ -14,6 +14,7 @@
 #include "mover/base/words.h"
 
 #define PROGRESS_MS 200
+#define ANSWER_MS 5000		/* for a node that one file took too long of */
 #define LIMIT_MIN 1000		/* bytes a second */
 
 void fm_transfer_init(struct fm_transfer *t, const char *verb)
@@ -253,6 +254,33 @@ int fm_transfer_is_there(struct fm_transfer *t, const struct fm_name *name, stru
 	char says[FMOVE_PATH_MAX + 1];
 
 	return stat_or_look(t, name, &entry, says, why);
+}
+
+/* ---- when others are not tried either ---- */
+
+bool fm_transfer_gives_up(struct fm_transfer *t, int status, const struct fm_name *name)
+{
+	struct fmove_name parts = fm_name_parts(name);
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
+	char says[FMOVE_PATH_MAX + 1];
+	struct fmove_error why;
+
+	if (status != FM_EXIT_UNREACHABLE || t->opts.timeout_ms == 0)
+		return status == FM_EXIT_UNREACHABLE;
+	fmove_set_timeout(t->conn, ANSWER_MS);
+	return fmove_look(t->conn, &parts, &entry, says, &why) < 0 &&
+	       fm_api_exit(why.code) == FM_EXIT_UNREACHABLE;
+}
+
+void fm_transfer_skip(struct fm_transfer *t, const char *source, const char *target, int code)
+{
+	struct fm_outcome one = {.source = source, .target = target, .is_aside = true};
+	bool is_away = fm_api_exit(code) == FM_EXIT_UNREACHABLE;
+
+	(void)fm_err_set(&one.err, code, "not tried: %s",
+			 is_away ? "the node could not be reached"
+				 : code == -ECANCELED ? "cancelled" : fm_err_name(code));
+	fm_outcomes_add(&t->outcomes, &one);
 }
 
 /* ---- what is looked at before it is moved ---- */

@@ -151,6 +151,16 @@ int fm_transfer_is_there(struct fm_transfer *t, const struct fm_name *name,
 			 struct fmove_error *why);
 
 /*
+ * Whether what else is to be moved from or to that node would fare no better than what ended with
+ * that exit status. A file that took longer than --timeout says nothing of the others if the node
+ * answers when it is asked for name.
+ */
+bool fm_transfer_gives_up(struct fm_transfer *t, int status, const struct fm_name *name);
+
+/* The outcome of what is not tried: code is of what ended before it, whose line says why. */
+void fm_transfer_skip(struct fm_transfer *t, const char *source, const char *target, int code);
+
+/*
  * Receive source as the file path, in the background if t->is_detached (cmd_get.c). one->err has an
  * error.
  */

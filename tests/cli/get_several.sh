@@ -116,12 +116,44 @@ xargs fmove wait <out 2>err || bad "the jobs fail: $(cat err)"
 same "$s/run7/1.pt" in/1.pt
 same "$s/run7/2.pt" in/2.pt
 
+# A file that takes longer than --timeout keeps no other one from being tried, unless its node does not answer.
+random 8000000 "$s/run7/slow"
+rm -rf in && mkdir in
+slow 2
+for time in 2 8 32 128; do	# a busy machine takes longer for the small ones
+	random $((time * 4000000)) "$s/run7/slow"
+	fmove get --json -q --timeout ${time}s n2:s/run7/slow n2:s/run7/1.pt n2:s/run8/8.pt in >out 2>err
+	status=$?
+	[ ! -e in/8.pt ] || break
+done
+fast 2
+[ $status -eq 3 ] && grep -q 'time that --timeout gave' err || bad "one of three takes too long: $(cat err)"
+grep -q 'not tried' err && bad "the others were not tried: $(cat err)"
+same "$s/run7/1.pt" in/1.pt
+same "$s/run8/8.pt" in/8.pt
+rm "$s/run7/slow"
+
 # A node that is away is told once; what is on others comes.
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2
 rm -rf in && mkdir in
 fmove get -q --timeout 2s n2:s/run7/1.pt n2:s/run7/2.pt n2:s/run7/3.pt in 2>err
 [ $? -eq 4 ] || bad "n2 is away: $(cat err)"
 grep -q '2 more not tried' err || bad "the others were tried, too: $(cat err)"
+fmove get --json -q --timeout 2s n2:s/run7/1.pt n2:s/run7/2.pt n3:s/none n2:s/run7/3.pt in >out 2>err
+python3 - <<-'END' || bad "--json of what was not tried: $(cat out)"
+import json
+result = json.load(open("out"))
+assert [f["source"][-4:] for f in result["files"]] == ["1.pt", "2.pt", "none", "3.pt"], result
+assert result["failed"] == 4 and result["done"] == 0, result
+for n in 1, 3:
+    assert result["files"][n]["exit"] == 4, result
+    assert result["files"][n]["error"]["text"] == "not tried: the node could not be reached", result
+END
+random 10 one
+random 10 two
+fmove put --json -q --timeout 2s one two n2:s/away/ >out 2>err
+[ $? -eq 4 ] && grep -q '1 more not tried' err && [ "$(grep -o '"source":"[a-z]*","target":"[^"]*","exit":4' out | wc -l)" -eq 2 ] ||
+	bad "puts to a node that is away: $(cat out err)"
 random 300 "$(store 3)/3.pt"
 for time in 2 8 32 128; do	# a busy machine takes longer for what is on n3
 	rm -f in/3.pt
