@@ -253,25 +253,37 @@ int fm_transfer_get_file(struct fm_transfer *t, const struct fm_name *source, co
 
 /* ---- a store of this node ---- */
 
+/* Whether a name in a store of this node is a directory's: a file then goes into it. */
+static bool is_own_dir(struct fm_transfer *t, const struct fm_name *own)
+{
+	struct fmove_entry entry = {.struct_size = sizeof(entry)};
+	struct fmove_error why;
+
+	return own->is_dir || (fm_transfer_stat(t, own, &entry, &why) == 0 &&
+			       entry.type == FMOVE_DIRECTORY);
+}
+
 /* Gets into a store of this node: the daemon makes the file and gives it its name. */
 static int get_own(struct fm_transfer *t, const struct fm_name *source, struct fm_name *own,
 		   struct fm_outcome *one)
 {
 	const char *last = fm_name_last(source->path);
 	struct fmove_entry file = {.struct_size = sizeof(file)};
-	int is_tree = 0, ret = 0;
+	int is_tree, ret = 0;
 
 	if (own->is_dir && !*last)
-		ret = fm_err_set(
+		return fm_err_set(
 			&one->err, -EISDIR,
 			"a whole store has no name of its own: say which directory to make of it");
-	else if (own->is_dir)
+	is_tree = fm_transfer_is_tree(t, source, &file, one);
+	if (is_tree < 0)
+		return is_tree;
+	/* a directory becomes the target itself, there already or not */
+	if (is_tree ? own->is_dir : is_own_dir(t, own))
 		ret = fm_name_append(own, last, &one->err);
-	if (ret == 0)
-		ret = is_tree = fm_transfer_is_tree(t, source, &file, one);
-	if (ret == 0)
+	if (ret == 0 && !is_tree)
 		ret = fm_transfer_spares(t, NULL, &file, own, one);
-	if (ret < 0 || (ret > 0 && !is_tree))
+	if (ret != 0)
 		return ret < 0 ? ret : 0;
 	return fm_transfer_stores(t, false, source, own, is_tree, one);
 }
@@ -498,8 +510,6 @@ static int find_dir(struct fm_transfer *t, struct gets *g, struct fm_err *err)
 {
 	size_t len = strlen(g->dst);
 	bool is_own, is_dir;
-	struct fmove_entry entry = {.struct_size = sizeof(entry)};
-	struct fmove_error why;
 	struct fm_name own;
 	struct stat st;
 	int ret = fm_transfer_is_own(t, g->dst, &own, err);
@@ -508,8 +518,7 @@ static int find_dir(struct fm_transfer *t, struct gets *g, struct fm_err *err)
 		return ret;
 	is_own = ret > 0;
 	if (is_own)
-		is_dir = own.is_dir || (fm_transfer_stat(t, &own, &entry, &why) == 0 &&
-					entry.type == FMOVE_DIRECTORY);
+		is_dir = is_own_dir(t, &own);
 	else	/* is not made: one that is missing is said once, and not by each source */
 		is_dir = stat(g->dst, &st) == 0 && S_ISDIR(st.st_mode);
 	if (!is_dir || len > FMOVE_PATH_MAX)

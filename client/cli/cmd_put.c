@@ -282,7 +282,15 @@ static int put_own(struct fm_transfer *t, const struct fm_name *own, struct fm_n
 				  "%s: links in a store are not followed: leave out -L, or send "
 				  "its directory by its own path",
 				  one->source);
-	return fm_transfer_stores(t, true, own, target, is_tree > 0, one);
+	ret = fm_transfer_stores(t, true, own, target, is_tree > 0, one);
+	if (ret != -EISDIR || !enters || is_tree > 0)
+		return ret;
+	/* The one of the two that is a directory may be the source. */
+	if (dest_look(t, target, &one->err) < 0 || !target->is_dir ||
+	    target_in_dir(own->path, target, &one->err) < 0)
+		return one->err.code;
+	fm_err_clear(&one->err);
+	return fm_transfer_stores(t, true, own, target, false, one);
 }
 
 /* Adds to "no such file" that the operand may be meant as a name at another node. */

@@ -79,3 +79,21 @@ cat src >fifo &
 ok fmove put fifo n2:s/deeper/empty
 same src "$into/empty/fifo"
 wait
+
+# Between a store of this node and another one it is the same.
+cp src "$(store 1)/own"
+mkdir -p "$(store 1)/into/own"
+mkdir "$into/taken" "$into/taken/own" "$into/free"
+chmod 777 "$(store 1)/into" "$(store 1)/into/own" "$into"/{taken,free} "$into/taken/own"
+ok fmove put n1:s/own n2:s/deeper/free
+same src "$into/free/own"
+ok fmove put --update -r n1:s/own n2:s/deeper/free
+no 6 'exists' fmove put n1:s/own n2:s/deeper/free
+no 2 'is a directory; name a file in it' fmove put n1:s/own n2:s/deeper/taken
+no 2 'is a directory; name a file in it' fmove put -f n1:s/own n2:s/deeper/taken/
+[ -z "$(ls -A "$into/taken/own")" ] || bad "a file between stores went deeper than was named"
+ok fmove get n2:s/deeper/empty/fifo n1:s/into
+same src "$(store 1)/into/fifo"
+no 2 'is a directory' fmove get n2:s/deeper/free/own n1:s/into
+ok fmove get --detach -f n2:s/deeper/empty/fifo n1:s/into
+ok fmove wait -q "$(cat out)"
