@@ -36,6 +36,7 @@
 struct report {
 	int code;			/* 0: accepted */
 	bool is_kept;
+	bool is_told;			/* as of an outcome */
 	/* neither accepted nor failed: the text is to be said, and another report comes */
 	bool is_waiting;
 	char job[FMOVE_JOB_MAX];
@@ -184,6 +185,7 @@ _Noreturn static void stay(struct fm_transfer *t, int pipe_fd,
 	if (!b.job[0]) {
 		w.code = one->err.code < 0 ? one->err.code : -EPROTO;
 		w.is_kept = one->is_kept;
+		w.is_told = one->is_told;
 		(void)snprintf(w.text, sizeof(w.text), "%s",
 			       one->err.code < 0 ? one->err.text
 						 : "fmoved did not say which job it is");
@@ -253,6 +255,7 @@ static int hear(int fd, pid_t pid, struct report *w, struct fm_err *err)
 static int take_report(const struct report *w, struct fm_outcome *one)
 {
 	one->is_kept = w->is_kept;
+	one->is_told = w->is_told;
 	if (w->code < 0)
 		return fm_err_set(&one->err, fm_is_interrupted() ? -ECANCELED : w->code, "%s",
 				  w->text);

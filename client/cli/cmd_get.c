@@ -352,12 +352,13 @@ static int get_into(struct fm_transfer *t, const struct fm_name *source, const c
 	if (ret != 0)
 		return ret < 0 ? ret : 0;
 	ret = fm_transfer_get_file(t, source, path, one);
-	if (ret == -EISDIR && t->ranges.count > 0)
+	/* what was found here is of the target */
+	if (ret != -EISDIR || !one->is_told)
+		return ret;
+	if (t->ranges.count > 0)
 		return fm_err_set(&one->err, -EISDIR, "%s is a directory: ranges are of a file",
 				  one->source);
-	if (ret == -EISDIR && !t->dir.is_recursive)
-		return fm_dir_refuse(t, one->source, one);
-	return ret;
+	return t->dir.is_recursive ? ret : fm_dir_refuse(t, one->source, one);
 }
 
 /*

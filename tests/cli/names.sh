@@ -97,3 +97,11 @@ same src "$(store 1)/into/fifo"
 no 2 'is a directory' fmove get n2:s/deeper/free/own n1:s/into
 ok fmove get --detach -f n2:s/deeper/empty/fifo n1:s/into
 ok fmove wait -q "$(cat out)"
+
+# A directory of the caller's that has the name is told as that, and not as the source.
+mkdir -p mine/own
+no 2 'mine/own is a directory' fmove get n2:s/deeper/free/own mine/
+grep -q 'get -r' err && bad "the source is called a directory: $(cat err)"
+no 2 'mine/own is a directory' fmove get --range 0:1 n2:s/deeper/free/own mine
+no 2 'mine/own is a directory' fmove get --detach n2:s/deeper/free/own mine
+no 2 'deeper is a directory, which moves with all that is in it by: fmove get -r' fmove get n2:s/deeper mine
