@@ -2,6 +2,7 @@
 /* cmd_group_list - fmove group list [NODE[:STORE]]: the groups that are open. */
 #include "client/cli/ask.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -141,6 +142,8 @@ static int ask(struct listing *l, const struct fm_name *name, struct fmove_error
 
 	l->node = parts.node;
 	ret = fmove_space(l->stores, &parts, list_store, l, why);
+	if (ret == 0 && l->failed.code == 0 && fm_is_interrupted())
+		return fm_found_wrong(why, -ECANCELED, "cancelled");
 	if (ret < 0 || l->failed.code == 0)
 		return ret;
 	*why = l->failed;
@@ -167,7 +170,7 @@ static int list(struct listing *l, const struct fm_name *name, const char *text)
 		status = fm_ask_fail("group list", text, &why);
 	if (l->is_json)
 		fm_rows_end(&l->rows, status);
-	else if (ret == 0 && l->count == 0 && !fm_is_interrupted())
+	else if (ret == 0 && l->count == 0)
 		fm_say("group list: no group is open at %s that you may read%s",
 		       text ? text : "this node",
 		       text ? "" : "; \"fmove group list NODE\" asks another one");

@@ -204,7 +204,7 @@ static int purge(const char *text, struct purge *p)
 	ret = p->is_local ? purge_local(text, p, &status) : purge_store(text, p, &status);
 	if (!p->has_begun)
 		return status;
-	if (ret < 0 && p->count > 0)
+	if (ret < 0 && p->count > 0 && status != FM_EXIT_CANCELLED)
 		status = FM_EXIT_PARTLY;
 	if (p->is_json)
 		end_json(p, status);

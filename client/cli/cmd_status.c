@@ -16,6 +16,7 @@
 
 #include "client/cli/df.h"
 #include "client/cli/fields.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/show.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"
@@ -274,6 +275,12 @@ static void print_all(struct fmove *c, const struct look *now, const struct look
 
 /* ---- asking ---- */
 
+/* What is left out since a signal came is no answer. */
+static int status_of(void)
+{
+	return fm_is_interrupted() ? FM_EXIT_CANCELLED : FM_EXIT_DONE;
+}
+
 static int look(struct fmove *c, struct look *out, struct fmove_error *why)
 {
 	int ret = fm_ask_status(c, &out->json, why);
@@ -319,7 +326,7 @@ static int show_json(struct fmove *c, struct fmove_error *why)
 	print_space(c, &df);
 	fm_jw_array_end(&df.rows.w);
 	print_cache(c, &df.rows.w);
-	fm_jw_u64(&df.rows.w, "exit", FM_EXIT_DONE);
+	fm_jw_u64(&df.rows.w, "exit", (uint64_t)status_of());
 	fm_jw_object_end(&df.rows.w);
 	(void)printf("\n");
 	free(text);
@@ -345,5 +352,5 @@ int fm_cmd_status(int argc, char **argv)
 	fmove_close(c);
 	if (ret < 0)
 		return fm_ask_fail("status", NULL, &why);
-	return fm_stdout_end("status", FM_EXIT_DONE);
+	return fm_stdout_end("status", status_of());
 }

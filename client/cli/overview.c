@@ -249,5 +249,6 @@ int fm_overview(int argc, char **argv)
 	}
 	if (ret < 0)
 		return fm_fail_text(why.code, "%s", why.text);
-	return fm_stdout_end("overview", FM_EXIT_DONE);
+	return fm_stdout_end("overview",
+			     fm_is_interrupted() ? FM_EXIT_CANCELLED : FM_EXIT_DONE);
 }

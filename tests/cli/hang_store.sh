@@ -58,6 +58,14 @@ are_copying() {
 await are_copying || bad "not all are under way: $(fmove status)"
 kill -USR1 "$fs_pid"
 
+# A signal that cuts status off is no success.
+env --default-signal=INT fmove --socket "$dir/c/n2/fmoved.sock" status --json >out.cut 2>err.cut &
+cut=$!
+await grep -q statfs "$heard" || bad "$hung was not asked for its room"
+kill -INT $cut
+wait $cut
+[ $? -eq 130 ] && grep -q '"exit":130}$' out.cut || bad "status, cut off by a signal: $(cat out.cut err.cut)"
+
 # Once it is known, nobody asks it again, and the stores behind it are told of.
 is_silent() {
 	fmove "$@" --json >out && grep -q '"store":"hung"[^}]*"free":null[^}]*"silent_ms":[0-9]' out &&
