@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "client/cli/cmd.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/name.h"
 #include "client/cli/topics.h"
 #include "client/lib/fmove.h"
+#include "mover/base/err.h"
 #include "mover/base/plain.h"
 
 #define ASK_MS 3000		/* for who presses TAB and waits */
@@ -152,6 +154,7 @@ static void remote(const char *word, const char *behind)
 	if (fmove_connect(fm_socket_path(), &c, NULL) < 0)
 		return;
 	fmove_set_timeout(c, ASK_MS);
+	fmove_set_cancel(c, fm_interrupt_fd());
 	if (!strchr(word, ':'))
 		nodes(c, behind);
 	else if (strchr(strchr(word, ':'), '/'))
@@ -292,7 +295,11 @@ void fm_complete(int count, char **argv)
 {
 	struct line l = { .group = "", .operand = "" };
 	const char *word = count > 0 ? argv[count - 1] : "";
+	struct fm_err err;
 
+	/* a daemon that is silent knows no limit that it is told */
+	if (fm_interrupt_start(&err) == 0)
+		fm_interrupt_after(ASK_MS);
 	for (int i = 0; i + 1 < count; i++)
 		take(&l, argv[i]);
 	if (l.pending)

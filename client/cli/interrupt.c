@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "client/cli/cmd.h"
@@ -86,6 +87,33 @@ void fm_interrupt_raise(void)
 {
 	/* a full pipe is readable, which is all that matters */
 	(void)!write(pipe_fds[1], "", 1);
+}
+
+static void on_time(int number)
+{
+	int errno_saved = errno;
+
+	(void)number;
+	fm_interrupt_raise();
+	errno = errno_saved;
+}
+
+void fm_interrupt_after(unsigned ms)
+{
+	const struct itimerval at = {.it_value = {.tv_sec = (time_t)(ms / 1000),
+						  .tv_usec = (suseconds_t)(ms % 1000) * 1000}};
+	const struct sigaction action = {.sa_handler = on_time, .sa_flags = SA_RESTART};
+	sigset_t all, before;
+	char byte;
+
+	(void)sigfillset(&all);
+	/* so that the byte of a signal is not taken for one of ours */
+	(void)sigprocmask(SIG_BLOCK, &all, &before);
+	if (signal_count == 0)
+		(void)!read(pipe_fds[0], &byte, 1);
+	(void)sigaction(SIGALRM, &action, NULL);	/* it can be caught */
+	(void)setitimer(ITIMER_REAL, &at, NULL);	/* so many fit */
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 static struct sigaction pipe_before;	/* as who started us left SIGPIPE */

@@ -31,6 +31,12 @@ bool fm_is_interrupted(void);
 void fm_interrupt_raise(void);
 
 /*
+ * The same once so many milliseconds have gone by; 0: never. What has waited for an earlier one may
+ * go on. SIGALRM is taken for it. fm_is_interrupted() tells it from a signal.
+ */
+void fm_interrupt_after(unsigned ms);
+
+/*
  * A write to a pipe that nobody reads says EPIPE. What we start must not inherit
  * that: it is undone before, and done again behind that, if we are still there. The main thread.
  */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "client/cli/fields.h"
+#include "client/cli/interrupt.h"
 #include "mover/base/exit_code.h"
 #include "mover/base/json.h"
 #include "mover/base/env.h"
@@ -163,18 +164,18 @@ static int write_request(struct fm_nvmed *nvmed, const struct fm_nvmed_request *
 	return fm_jw_end(&w);
 }
 
-/* Waits until the socket can do that, or the deadline has passed. */
+/* Waits until the socket can do that, or the deadline has passed, or what interrupt.h catches. */
 static int wait_for(struct fm_nvmed *nvmed, short events, uint64_t deadline_ms, struct fm_err *err)
 {
-	struct pollfd p = { .fd = nvmed->fd, .events = events };
+	struct pollfd p[] = {{nvmed->fd, events, 0}, {fm_interrupt_fd(), POLLIN, 0}};
 
 	for (;;) {
 		uint64_t now = now_ms();
 		uint64_t left = deadline_ms > now ? deadline_ms - now : 0;
-		int ret = poll(&p, 1, left < INT_MAX ? (int)left : INT_MAX);
+		int ret = poll(p, 2, left < INT_MAX ? (int)left : INT_MAX);
 
 		if (ret > 0)
-			return 0;
+			return p[0].revents ? 0 : fm_err_set(err, -ECANCELED, "cancelled");
 		if (ret < 0 && errno != EINTR)
 			return fm_err_sys(err, -errno, "wait for fmove-nvmed");
 		if (ret == 0 && left < INT_MAX)

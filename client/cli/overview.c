@@ -144,14 +144,24 @@ static size_t print_peers(const struct fm_json *peers)
 	return connected;
 }
 
+/* A daemon that is silent for too long ends as a signal does. Returns what it is then. */
+static int late(int ret, struct fmove_error *why)
+{
+	return ret == -ECANCELED && !fm_is_interrupted()
+		       ? fm_found_wrong(why, -ETIMEDOUT, "fmoved does not answer")
+		       : ret;
+}
+
 /* How full the cache is, where datasets are staged. */
 static void print_cache(struct fmove *c)
 {
 	struct fmove_cache cache = {.struct_size = sizeof(cache)};
 	char fill[FM_SHOW_FILL_MAX], text[256];
 	struct fmove_error why;
-	int ret = fmove_cache(c, &cache, &why);
+	int ret;
 
+	fm_interrupt_after(ANSWER_MS);
+	ret = late(fmove_cache(c, &cache, &why), &why);
 	if (ret == 0)
 		(void)printf("cache    %s\n",
 			     fm_show_fill(cache.used, cache.size, cache.promised, fill));
@@ -200,6 +210,7 @@ static void print_running(struct fmove *c, const struct fm_json *s)
 	print_node(s);
 	print_cache(c);
 	connected = print_peers(peers);
+	fm_interrupt_after(0);
 	print_volumes();
 	if (count == 0)
 		print_next("fmove invite   prints the line with which one more node joins");
@@ -214,7 +225,8 @@ static int show(struct fmove *c, struct fmove_error *why)
 	int ret;
 
 	fmove_set_timeout(c, ANSWER_MS);
-	ret = fm_ask_status(c, &json, why);
+	fm_interrupt_after(ANSWER_MS);
+	ret = late(fm_ask_status(c, &json, why), why);
 	if (ret < 0)
 		return ret;
 	print_running(c, json);

@@ -45,6 +45,15 @@ words nvme u | grep -qx units || bad "no words behind nvme"
 fmove completion words -- | grep -qx put || bad "no words at all"
 no 2 'bash, zsh or fish' fmove completion tcsh
 
+# A daemon that is silent keeps nobody who pressed TAB.
+kill -STOP "$(cat "$dir/c/n1/pid")"
+for line in 'wait' 'ls' 'pin'; do
+	timeout 30 fmove completion words -- $line '' >/dev/null 2>&1
+	[ $? -eq 0 ] || bad "words $line wait for a daemon that is stopped"
+done
+kill -CONT "$(cat "$dir/c/n1/pid")"
+reachable 2
+
 # fmove, as the shells find it: it writes down what it is given, unless it is asked for words. There are some for all that is typed here, and
 # they come in the end.
 mkdir bin

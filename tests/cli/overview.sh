@@ -47,6 +47,12 @@ seen '^peers    none$' "no peers"
 seen '^next     fmove invite' "no peers"
 use 1
 
+# It does not answer.
+kill -STOP "$(cat "$dir/c/n1/pid")"
+no 4 'fmoved does not answer' timeout 30 fmove
+kill -CONT "$(cat "$dir/c/n1/pid")"
+reachable 1
+
 # Nobody listens.
 if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
 	alone() {
