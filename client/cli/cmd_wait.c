@@ -29,6 +29,8 @@ const struct fm_opt fm_opts_wait[] = {
 	{NULL, 0, 0, NULL, NULL, NULL},
 };
 
+#define LATE_MS 2000	/* for fmoved to say what has ended, though the time is up */
+
 #define END_MAX (FMOVE_PATH_MAX + 2 * FMOVE_NAME_MAX + 4)
 
 /* Names source and target as put or get would have done. */
@@ -49,7 +51,8 @@ static void name_ends(const struct fmove_job *j, char near[static END_MAX],
 struct limit {
 	int timer;
 	int either;
-	struct fmove_error gone;	/* code: of fmoved, which is gone */
+	bool is_late;			/* the time was up, whatever the timer is set to since */
+	struct fmove_error gone;	/* code: of fmoved, which is gone, or does not answer */
 };
 
 static int watch(int epoll, int fd)
@@ -59,14 +62,19 @@ static int watch(int epoll, int fd)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &readable);
 }
 
-static int limit_begin(struct limit *l, uint64_t ms, struct fm_err *err)
+static int timer_set(const struct limit *l, uint64_t ms)
 {
 	const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(ms / 1000),
 						   .tv_nsec = (long)(ms % 1000) * 1000000}};
 
+	return timerfd_settime(l->timer, 0, &at, NULL);
+}
+
+static int limit_begin(struct limit *l, uint64_t ms, struct fm_err *err)
+{
 	l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	l->either = epoll_create1(EPOLL_CLOEXEC);
-	if (l->timer < 0 || l->either < 0 || timerfd_settime(l->timer, 0, &at, NULL) < 0 ||
+	if (l->timer < 0 || l->either < 0 || timer_set(l, ms) < 0 ||
 	    watch(l->either, l->timer) < 0 || watch(l->either, fm_interrupt_fd()) < 0)
 		return fm_err_set(err, -errno, "--timeout: a timer");
 	return 0;
@@ -80,23 +88,36 @@ static void limit_end(struct limit *l)
 		(void)close(l->either);
 }
 
-static bool is_time_up(const struct limit *l)
+static bool is_time_up(struct limit *l)
 {
 	struct pollfd timer = {.fd = l->timer, .events = POLLIN};
 
-	return l->timer >= 0 && poll(&timer, 1, 0) > 0;
+	l->is_late |= l->timer >= 0 && poll(&timer, 1, 0) > 0;
+	return l->is_late;
 }
 
 /* ---- */
 
 /* Each job has its outcome, though the waiting ended with one before it. */
-static int find(struct fm_transfer *t, const struct limit *limit, const char *id,
-		struct fmove_job *job, struct fmove_error *why)
+static int find(struct fm_transfer *t, struct limit *limit, const char *id, struct fmove_job *job,
+		struct fmove_error *why)
 {
+	bool is_late = is_time_up(limit);
+	int ret;
+
 	if (fm_is_interrupted())
 		return -ECANCELED;
 	*why = limit->gone;
-	return why->code ? why->code : fmove_find_job(t->conn, id, job, why);
+	if (why->code)
+		return why->code;
+	if (is_late)
+		(void)timer_set(limit, LATE_MS);	/* it could be set before, as the next */
+	ret = fmove_find_job(t->conn, id, job, why);
+	if (ret == -ECANCELED && is_time_up(limit))
+		limit->gone = *why;
+	if (is_late)
+		(void)timer_set(limit, 1);
+	return ret;
 }
 
 static void wait_one(struct fm_transfer *t, struct limit *limit, const char *id)
@@ -124,9 +145,9 @@ static void wait_one(struct fm_transfer *t, struct limit *limit, const char *id)
 				 "(fmove cancel does that)",
 				 id);
 	else if (ret == -ECANCELED && is_time_up(limit))
-		(void)fm_err_set(&one.err, -ETIMEDOUT,
-				 "%s: no longer waited for, the time of --timeout is up; the job "
-				 "itself goes on", id);
+		t->outcomes.is_late = fm_err_set(&one.err, -ETIMEDOUT,
+						 "%s: no longer waited for, the time of --timeout "
+						 "is up; the job itself goes on", id) < 0;
 	else if (ret < 0)
 		(void)fm_err_set(&one.err, why.code, "%s: %s", id, why.text);
 	if (ret == -ECONNRESET && !fm_is_interrupted())
@@ -158,8 +179,10 @@ int fm_cmd_wait(int argc, char **argv)
 		return fm_fail("wait", &err);
 	if (ms > 0 && limit_begin(&limit, ms, &err) < 0)
 		return fm_fail("wait", &err);
-	if (ms > 0)
+	if (ms > 0) {
 		t.opts.cancel_fd = limit.either;
+		fmove_set_cancel(t.conn, limit.either);
+	}
 	fm_outcomes_begin(&t.outcomes);
 	for (int i = 0; i < args.count; i++)
 		wait_one(&t, &limit, args.operands[i]);

@@ -442,6 +442,8 @@ static int exit_of(const struct fm_outcomes *o)
 		return FM_EXIT_CANCELLED;
 	if (o->failed == 0)
 		return FM_EXIT_DONE;
+	if (o->is_late)
+		return FM_EXIT_UNREACHABLE;
 	return o->done > 0 ? FM_EXIT_PARTLY : o->first_exit;
 }
 

@@ -45,6 +45,7 @@ struct fm_outcomes {
 	unsigned failed;
 	int first_exit;			/* of the first that failed */
 	bool is_cancelled;
+	bool is_late;			/* the time for all of them was up */
 	/* why this transport: what was said last */
 	char why[sizeof(((struct fmove_result *)NULL)->why)];
 	bool has_names;			/* of the source at hand some were said */

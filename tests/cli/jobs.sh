@@ -62,6 +62,27 @@ grep -q "^fmove: wait: nojob: you have no job nojob here" err || bad "no time le
 moving "$id"
 ok fmove cancel "$id"
 
+# One job that is done makes it no half success, and a fmoved that does not answer makes it no longer.
+detach put f n2:s/done
+ok fmove wait -q "$id"
+done=$id
+detach put --limit 50kB/s big n2:s/waited
+moving "$id"
+no 4 "$id: no longer waited for, the time of --timeout is up" fmove wait -q --timeout 300ms "$done" "$id"
+no 4 "$id: no longer waited for, the time of --timeout is up" fmove wait -q --timeout 300ms "$id" "$done"
+kill -STOP "$(cat "$dir/c/n1/pid")"
+fmove wait -q --timeout 300ms "$id" "$done" >out 2>err &
+waiting=$!
+ended() {
+	! kill -0 $waiting 2>/dev/null || grep -q '^State:.*Z' "/proc/$waiting/status"
+}
+HANG_S=45 await ended || bad "--timeout does not end a wait for fmoved, which is stopped"
+kill -CONT "$(cat "$dir/c/n1/pid")"
+wait $waiting
+[ $? -eq 4 ] && [ "$(grep -c 'no longer waited for, the time' err)" -eq 2 ] || bad "wait, and fmoved is stopped: $(cat err)"
+reachable 2
+ok fmove cancel "$id"
+
 # The word that one job is done and a signal find it at once: the others were not waited for, and it says so.
 is_stopped() {
 	grep -q '^State:.T' "/proc/$1/status"
