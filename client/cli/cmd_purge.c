@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/cli/interrupt.h"
 #include "client/cli/rows.h"
 #include "client/cli/show.h"
 #include "client/lib/former.h"
@@ -119,14 +120,15 @@ static int purge_store(const char *text, struct purge *p, int *status)
 	return ret;
 }
 
-/* Prints a stash in a directory of the caller. */
-static void print_former(void *ctx, const struct fm_former *f)
+/* Prints a stash in a directory of the caller. A signal ends it behind what went. */
+static bool print_former(void *ctx, const struct fm_former *f)
 {
 	struct fmove_aside a = { .bytes = f->bytes, .since_ns = f->since_ns };
 
 	(void)snprintf(a.path, sizeof(a.path), "%s/%s", f->stash, f->name);
 	(void)snprintf(a.name, sizeof(a.name), "%s", f->name);
 	print(ctx, &a);
+	return !fm_is_interrupted();
 }
 
 struct unfinished_purge {
@@ -148,12 +150,12 @@ static bool remove_unfinished(void *ctx, int parent, const struct fm_unfinished 
 	if (fm_unfinished_remove(parent, u, up->p->is_dry, NULL, &why) < 0) {
 		if (up->stay++ == 0)
 			up->first = why;
-		return true;
+		return !fm_is_interrupted();
 	}
 	(void)snprintf(a.path, sizeof(a.path), "%s", u->found);
 	(void)snprintf(a.name, sizeof(a.name), "%s", u->name);
 	print(up->p, &a);
-	return true;
+	return !fm_is_interrupted();
 }
 
 static int purge_unfinished(int dir, struct purge *p, struct fm_err *err)
@@ -173,8 +175,8 @@ static int purge_local(const char *path, struct purge *p, int *status)
 	int ret, fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct fm_err err;
 
-	if (fd < 0) {
-		ret = fm_err_sys(&err, -errno, "%s", path);
+	ret = fd < 0 ? fm_err_sys(&err, -errno, "%s", path) : fm_interrupt_start(&err);
+	if (ret < 0) {
 		*status = fm_fail("purge", &err);
 		return ret;
 	}
@@ -182,6 +184,8 @@ static int purge_local(const char *path, struct purge *p, int *status)
 	ret = p->is_unfinished ? purge_unfinished(fd, p, &err)
 			       : fm_former_remove(fd, 0, p->is_dry, print_former, p, &err);
 	(void)close(fd);	/* only read */
+	if (ret == 0)
+		ret = fm_interrupt_check(&err);
 	if (ret < 0) {
 		fm_err_wrap(&err, "%s", path);
 		*status = fm_fail("purge", &err);

@@ -83,6 +83,11 @@ bool fm_is_interrupted(void)
 	return signal_count > 0;
 }
 
+int fm_interrupt_check(struct fm_err *err)
+{
+	return fm_is_interrupted() ? fm_err_set(err, -ECANCELED, "cancelled") : 0;
+}
+
 void fm_interrupt_raise(void)
 {
 	/* a full pipe is readable, which is all that matters */

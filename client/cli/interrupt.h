@@ -27,6 +27,9 @@ int fm_interrupt_fd(void);
 
 bool fm_is_interrupted(void);
 
+/* -ECANCELED after a signal; else 0: between steps that can be undone. */
+int fm_interrupt_check(struct fm_err *err);
+
 /* As a signal would. Any thread. */
 void fm_interrupt_raise(void);
 

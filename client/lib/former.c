@@ -166,7 +166,7 @@ static int remove_one(const struct place *p)
 struct removal {
 	uint64_t older_ns;
 	bool is_dry;
-	void (*each)(void *ctx, const struct fm_former *f);
+	bool (*each)(void *ctx, const struct fm_former *f);
 	void *ctx;
 	struct fm_err *err;		/* of the first that stays */
 	unsigned stay;
@@ -217,12 +217,12 @@ static bool remove_old(void *ctx, struct place *p)
 	if (why_it_stays(p, wanted, ret, &why) < 0 && r->stay++ == 0)
 		*r->err = why;
 	else if (why.code == 0 && r->each && p->is.name[0])
-		r->each(r->ctx, &p->is);
+		return r->each(r->ctx, &p->is);
 	return true;
 }
 
 int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
-		     void (*each)(void *ctx, const struct fm_former *f), void *ctx,
+		     bool (*each)(void *ctx, const struct fm_former *f), void *ctx,
 		     struct fm_err *err)
 {
 	struct removal r = { older_ns, is_dry, each, ctx, err, 0 };

@@ -37,11 +37,11 @@ int64_t fm_former_until_ns(void);
 
 /*
  * Remove those in parent that were put there older_ns ago or earlier. each: told of each that
- * went; NULL: nobody asks. is_dry: told of each, and none goes. 0, or, after all that can go
- * went, the error of the first that could not, and how many more there are.
+ * went, returns false to end it; NULL: nobody asks. is_dry: told of each, and none goes. 0, or,
+ * after all that can go went, the error of the first that could not, and how many more there are.
  */
 int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,
-		     void (*each)(void *ctx, const struct fm_former *f), void *ctx,
+		     bool (*each)(void *ctx, const struct fm_former *f), void *ctx,
 		     struct fm_err *err);
 
 /* *err is of the first of so many that stay: it says how many more. */

@@ -94,6 +94,32 @@ grep -q 'removed 0 directories' out || bad "nothing to purge: $(cat out)"
 no 1 'nowhere' fmove purge ./nowhere
 no 2 'no directory here' fmove purge nowhere
 
+# A signal ends it behind what went, which is said. It cannot be through: nobody reads what it prints until then.
+mkdir many
+long=$(printf 'x%.0s' {1..200})
+(cd many && mkdir -m 700 $(seq -f '.fmove.%016.0f.old' 1500) && for at in .fmove.*.old; do echo "$at/$long"; done | xargs mkdir &&
+	find . -mindepth 2 -name "$long" -printf '%i %h\n' | while read -r ino at; do printf -v mark %016x "$ino"; : >"$at/.fmove.held.$mark"; done)
+left() {
+	ls -A many | wc -l
+}
+has_begun() {
+	[ "$(left)" -lt 1500 ]
+}
+mkfifo printed
+env --default-signal=INT fmove purge many >printed 2>err &
+pid=$!
+exec 7<printed
+await has_begun || bad "purge does not begin"
+kill -INT $pid
+cat <&7 >out
+exec 7<&-
+wait $pid
+[ $? -eq 130 ] && grep -q 'many: cancelled' err || bad "purge, cut off by a signal: $(cat err)"
+[ "$(left)" -gt 0 ] && [ "$(grep -c ' replaced ' out)" -eq $((1500 - $(left))) ] || bad "$(left) are left, and $(grep -c ' replaced ' out) said to be gone"
+grep -q "^many: removed $((1500 - $(left))) directories" out || bad "purge, cut off: $(tail -n 1 out)"
+ok fmove purge many
+[ "$(left)" -eq 0 ] || bad "not all went: $(left)"
+
 # ---- what only looks like fmove's own is the user's; what is nowhere else keeps the version that it lies in ----
 
 mkdir keep && ok fmove get -r n2:s/src keep/t
