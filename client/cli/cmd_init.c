@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/cli/cables.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/invitation.h"
 #include "client/cli/setup.h"
 #include "client/cli/system.h"
@@ -117,14 +118,20 @@ static int init(struct fm_setup *setup, struct fm_err *err)
 	struct fm_config *cfg;
 	int ret = find_address(setup, err);
 
+	if (ret == 0)
+		ret = fm_interrupt_start(err);
 	if (ret == 0 && setup->is_system) {
 		fm_system_plan(setup, stderr);
 		ret = fm_system_begin(&sys, err);
 	}
 	if (ret == 0)
+		ret = fm_interrupt_check(err);
+	if (ret == 0)
 		ret = fm_setup_write(setup, &undo, &cfg, key, err);
 	if (ret == 0) {
-		ret = finish(setup, &sys, cfg, err);
+		ret = fm_interrupt_check(err);
+		if (ret == 0)
+			ret = finish(setup, &sys, cfg, err);
 		fm_config_free(cfg);
 	}
 	if (ret < 0) {

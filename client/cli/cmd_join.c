@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "client/cli/found.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/joining.h"
 #include "client/cli/setup.h"
 #include "client/cli/system.h"
@@ -163,7 +164,8 @@ static int ask_at(const struct fm_config *cfg, const struct invited *to, const s
 		  struct fm_join_answer *answer, enum fm_joining_end *end, struct fm_err *err)
 {
 	struct fm_joining joining = {
-		.host = place->host, .port = place->port, .key_file = cfg->node.key_file};
+		.host = place->host, .port = place->port, .key_file = cfg->node.key_file,
+		.cancel_fd = fm_interrupt_fd()};
 	char host[FM_VALUE_HOST_MAX];
 
 	memcpy(joining.key, to->invite.key, FM_KEY_LEN);
@@ -191,7 +193,7 @@ static int ask(const struct fm_config *cfg, struct invited *to, struct fm_join_a
 		fm_err_clear(&why);
 		to->reached = &to->places[i];
 		ret = ask_at(cfg, to, to->reached, answer, end, &why);
-		if (ret == 0 || *end != FM_JOINING_NOT_THERE) {
+		if (ret == 0 || *end != FM_JOINING_NOT_THERE || ret == -ECANCELED) {
 			*err = why;
 			return ret;
 		}
@@ -377,12 +379,14 @@ static int begin_and_join(const struct fm_setup *setup, struct invited *to, stru
 {
 	struct begun begun = { 0 };
 	struct fm_config *cfg;
-	int ret = 0;
+	int ret = fm_interrupt_start(err);
 
-	if (setup->is_system) {
+	if (ret == 0 && setup->is_system) {
 		fm_system_plan(setup, stderr);
 		ret = fm_system_begin(&begun.sys, err);
 	}
+	if (ret == 0)
+		ret = fm_interrupt_check(err);
 	if (ret == 0)
 		ret = load_or_write(setup, &begun.undo, &cfg, &begun.is_new, err);
 	if (ret == 0) {

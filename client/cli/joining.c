@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ struct talk {
 	struct fm_ctl *ctl;
 	struct fm_timer deadline;
 	struct fm_timer again;
+	struct fm_watch cancel;
 	uint64_t notice_ns;		/* until when it is asked again */
 	struct fm_join_answer *answer;
 	struct fm_err *err;
@@ -47,6 +49,20 @@ static void deadline_fire(struct fm_timer *timer)
 
 	stop(t, fm_err_set(t->err, -ETIMEDOUT, "%s:%u does not answer", t->joining->host,
 			  t->joining->port));
+}
+
+static void cancel_ready(struct fm_watch *watch, uint32_t ready)
+{
+	struct talk *t = fm_container_of(watch, struct talk, cancel);
+
+	(void)ready;
+	stop(t, fm_err_set(t->err, -ECANCELED, "cancelled"));
+}
+
+static void no_cancel(struct talk *t)
+{
+	if (t->cancel.is_added)
+		fm_watch_del(t->loop, &t->cancel);
 }
 
 static size_t own_addrs(const struct talk *t, struct fm_addr own[static FM_ADDRS_MAX])
@@ -70,6 +86,7 @@ static void opened(void *ctx)
 		return;
 	}
 	t->is_asked = true;
+	no_cancel(t);		/* it may be a peer there already: its answer says */
 	fm_timer_set(t->loop, &t->deadline, fm_loop_now(t->loop) + ANSWER_NS);
 }
 
@@ -171,6 +188,10 @@ static void dial_again(struct fm_timer *timer)
 
 static int dial(struct talk *t, struct fm_err *err)
 {
+	t->cancel = (struct fm_watch){
+		.ready = cancel_ready, .fd = t->joining->cancel_fd, .events = EPOLLIN};
+	if (t->cancel.fd > 0 && fm_watch_add(t->loop, &t->cancel, err) < 0)
+		return err->code;
 	if (!dial_once(t))
 		return fm_err_set(err, -ENOMEM, "out of memory");
 	t->deadline.fire = deadline_fire;
@@ -180,6 +201,7 @@ static int dial(struct talk *t, struct fm_err *err)
 	fm_loop_run(t->loop);
 	fm_timer_clear(t->loop, &t->deadline);
 	fm_timer_clear(t->loop, &t->again);
+	no_cancel(t);
 	if (t->ctl)
 		t->net->ops->ctl_close(t->ctl);
 	while (fm_loop_step(t->loop, 0))

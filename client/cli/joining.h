@@ -24,6 +24,7 @@ struct fm_joining {
 	/* the port where we listen at each of our addresses: these are told; 0: at one of them
 	 * alone */
 	uint16_t everywhere;
+	int cancel_fd;			/* readable: it is no longer begun; 0 or less: none */
 	struct fm_join_request request;
 };
 
@@ -35,7 +36,7 @@ enum fm_joining_end {
 
 /*
  * The answer, with code 0 and of its further addresses those that can be used, or an error: what
- * the inviting node said, or why it was not reached.
+ * the inviting node said, or why it was not reached. -ECANCELED: by cancel_fd.
  */
 int fm_joining_run(const struct fm_joining *joining, struct fm_join_answer *answer,
 		   enum fm_joining_end *end, struct fm_err *err);

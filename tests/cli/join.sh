@@ -45,6 +45,17 @@ no 4 'refused' fmove join --dir "$dir/c/b" --node b "$address" "$token"
 [ -e "$dir/c/b/fmove.conf" ] && bad "a join that failed left its configuration"
 serve a
 
+# Ctrl-C before it was asked: the token is good, and nothing is left.
+kill -STOP "$pid_a"
+env --default-signal=INT fmove join --dir "$dir/c/b" --node b "$address" "$token" >out 2>err &
+pid=$!
+await test -e "$dir/c/b/fmove.conf" || bad "join does not begin: $(cat err)"
+kill -INT $pid
+wait $pid
+[ $? -eq 130 ] && grep -q 'join: .*cancelled' err || bad "join, cut off by a signal: $(cat err)"
+[ -e "$dir/c/b" ] && bad "a join that was cut off left $(ls -A "$dir/c/b")"
+kill -CONT "$pid_a"
+
 # Wrong things, none of which uses the token up.
 no 2 'not whole' fmove join --dir "$dir/c/b" "$address" "${token%?}"
 no 2 'not whole' fmove join --dir "$dir/c/b" "$address" ''
