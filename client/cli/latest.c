@@ -65,7 +65,9 @@ void fm_latest_say(const char *verb, const struct fmove_rotated *rotated)
 	char names[SHOWN_MAX];
 
 	fm_show(rotated->names, strcspn(rotated->names, "\n"), names, sizeof(names));
-	if (rotated->gone == 1)
+	if (rotated->gone > 0 && !names[0])	/* none that one line of the names takes */
+		fm_say("%s: removed %u (--keep-last)", verb, rotated->gone);
+	else if (rotated->gone == 1)
 		fm_say("%s: removed %s (--keep-last)", verb, names);
 	else if (rotated->gone > 1)
 		fm_say("%s: removed %s and %u more (--keep-last)", verb, names, rotated->gone - 1);

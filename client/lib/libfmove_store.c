@@ -224,6 +224,8 @@ static void rotated_read(const struct fm_json *done, struct fmove_rotated *out)
 		if (fm_json_name(fm_json_at(gone, i), name, sizeof(name), &len) < 0 ||
 		    used + len + 2 > sizeof(out->names))
 			break;
+		if (strchr(name, '\n'))
+			continue;	/* it would be two */
 		used += (size_t)snprintf(out->names + used, sizeof(out->names) - used, "%s%s",
 					 used > 0 ? "\n" : "", name);
 	}

@@ -199,6 +199,8 @@ void fm_group_names_add(struct fm_group_names *names, const char *name)
 	size_t at = strlen(names->text), len = strlen(name);
 
 	names->count++;
+	if (strchr(name, '\n'))
+		return;		/* it would be two */
 	if (at + 1 + len <= FM_GROUP_NAMES_LEN)
 		(void)snprintf(names->text + at, sizeof(names->text) - at, "%s%s",
 			       at > 0 ? "\n" : "", name);

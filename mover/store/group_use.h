@@ -46,7 +46,7 @@ int fm_group_close(const struct fm_group_key *key, unsigned wait_ms, struct fm_g
 /* The members that come, by their paths less the first `skip` bytes. */
 void fm_group_coming(const struct fm_group_key *key, size_t skip, struct fm_group_names *out);
 
-/* One more name, which stands in the text if there is room. */
+/* One more name, which stands in the text if there is room and it has no line break. */
 void fm_group_names_add(struct fm_group_names *names, const char *name);
 
 /* NULL is allowed. */

@@ -295,7 +295,8 @@ enum fm_group_op {
 
 #define FM_GROUP_NAMES_LEN 512		/* FM_WIRE_GROUP_NAMES_MAX */
 
-/* Members of a group: how many, and the first names of them, one a line. */
+/* Members of a group: how many, and the first names of them, one a line; none that has a line
+ * break. */
 struct fm_group_names {
 	uint32_t count;
 	char text[FM_GROUP_NAMES_LEN + 1];

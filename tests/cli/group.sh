@@ -162,6 +162,10 @@ ok fmove purge n2:s
 
 begun n2:s/runs/4 --members 1
 ok fmove put --group "$id" -q large n2:s/runs/4/f
+# A name that has a line break would be two: it is counted.
+ok fmove put --group "$id" -q small $'n2:s/runs/4/two\nlines'
+ok fmove group list --json n2:s
+grep -q '"path":"runs/4".*"there":{"count":2,"names":\["f"\]}' out || bad "a name that has a line break: $(cat out)"
 ok fmove group discard "$id" n2:s/runs/4
 no 1 'no group was begun' fmove group commit "$id" n2:s/runs/4
 [ -e "$s/runs/4" ] && bad "what was dropped is there"

@@ -47,7 +47,8 @@ int fmove_group_begin(struct fmove *c, const struct fmove_name *name, const char
 /* Members: how many, and what they are called. Stays as it is. */
 struct fmove_group_members {
 	uint32_t count;
-	char names[513];		/* the first of them, below the path, one a line */
+	/* the first of them, below the path, one a line; none that has a line break */
+	char names[513];
 };
 
 /*

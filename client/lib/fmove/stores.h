@@ -146,7 +146,8 @@ int fmove_symlink(struct fmove *c, const char *target, const struct fmove_name *
 struct fmove_rotated {
 	size_t struct_size;
 	uint32_t gone;
-	char names[513];		/* the first of them, beside the link, one a line */
+	/* the first of them, beside the link, one a line; none that has a line break */
+	char names[513];
 	char stays[512];		/* what stays though it is older, and why; "": nothing */
 };
 
