@@ -71,8 +71,12 @@ no 6 'dangling is a symbolic link' fmove get n2:s/src dangling
 echo own >"$(store 1)/own" && mkdir "$(store 1)/dir"
 dry 'would send 1 of 1 file, 4 B of 4 B; 0 added, 0 replaced|would send 1 of 1 file, 4 B of 4 B' put n1:s/own n2:s/free
 dry_refused 6 'replaced only if asked for \(--force\)' put n1:s/own n2:s/f
+dry '^fmove: n1:s/own -> n2:s/d/own: would send 1 of 1 file, 4 B of 4 B' put n1:s/own n2:s/d
+dry 'would send 1 of 1 file, 7 B of 7 B' get n2:s/src n1:s/dir
+mkdir "$s/d/own" "$(store 1)/dir/src"
 dry_refused 2 'directory' put n1:s/own n2:s/d
 dry_refused 2 'directory' get n2:s/src n1:s/dir
+rmdir "$s/d/own" "$(store 1)/dir/src"
 dry 'would send 1 of 1 file, 7 B of 7 B' get n2:s/src n1:s/free
 dry '; 0 added, 1 replaced, 0 removed' get --force n2:s/src n1:s/own
 no 6 'replaced only if asked for' fmove get -n n2:s/src n1:s/own
