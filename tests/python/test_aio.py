@@ -46,6 +46,28 @@ class Aio(Case):
         self.assert_idle()
         self.assertFalse(self.fm.exists(self.name("f")))
 
+    def test_cancelled_twice(self):
+        """The second time ends no waiting: when it returns the thread does nothing any more."""
+        may_end, ended = threading.Event(), []
+
+        def work():
+            may_end.wait(9)
+            ended.append(True)
+
+        async def cancelled():
+            task = asyncio.ensure_future(aio.run(work))
+            for _ in range(3):
+                await asyncio.sleep(0.05)
+                self.assertFalse(task.done())
+                task.cancel()
+            await asyncio.sleep(0.05)
+            may_end.set()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            self.assertEqual(ended, [True])
+
+        asyncio.run(cancelled())
+
     def test_cancelled_before_a_thread_had_it(self):
         async def queued():
             fm, is_free = aio.connect(), threading.Event()

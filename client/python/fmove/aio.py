@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any, Callable, Concatenate, Coroutine, List, Optional, ParamSpec, TypeVar
 
 
@@ -17,7 +18,8 @@ R = TypeVar("R")
 
 
 async def run(function: Callable[[], R]) -> R:
-    """What a function that asks the daemon returns. A task that is cancelled waits for its end."""
+    """What a function that asks the daemon returns. A task that is cancelled waits for its end,
+    however often it is."""
     cancel = Cancel()
 
     def call() -> R:
@@ -30,7 +32,9 @@ async def run(function: Callable[[], R]) -> R:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
         cancel.set()
-        await asyncio.wait([work])
+        while not work.done():
+            with contextlib.suppress(asyncio.CancelledError):  # cancelled once more
+                await asyncio.wait([work])
         if not work.cancelled():
             work.exception()  # it is ours now: nobody else is told
         raise
