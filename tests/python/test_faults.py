@@ -386,6 +386,25 @@ class Fork(Case):
         os.close(reader)
         os.waitpid(pid, 0)
 
+    def test_child_has_nothing_of_a_stream_that_is_being_opened(self):
+        """Another thread may fork while the daemon is asked."""
+        ours, children = self.fm.ask, []
+
+        def pipes():
+            ends = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+            return sum(os.path.exists(end) and os.readlink(end).startswith("pipe:") for end in ends)
+
+        def ask(*rest):
+            children.append(in_child(lambda: self.assertEqual(pipes(), open_pipes)))
+            return ours(*rest)
+
+        self.fm.ping()
+        open_pipes = pipes()
+        with mock.patch.object(self.fm, "ask", ask):
+            self.fm.open(self.name("f"), "wb").close()
+        self.assertEqual(children, [0])
+        self.assertEqual(self.stored("f"), b"")
+
     def test_child_cannot_go_on_with_a_stream(self):
         file = self.fm.open(self.name("f"), "wb")
 

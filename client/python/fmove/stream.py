@@ -41,12 +41,13 @@ class RawWriter(io.RawIOBase):
         self._timeout_s: Optional[float] = None
         self._size = 0
         self.is_failed = self._is_ended = True  # there is nothing to discard yet
-        reader, self._pipe = pipe()
+        self._reader, self._pipe = pipe()
+        close_after_fork(self)  # before the daemon has the other end: a child may be forked any time
         try:
             os.set_blocking(self._pipe.fileno(), False)
             _enlarge(self._pipe.fileno())
             fields = {**name.fields(), **fields, "hold": True}
-            self._request = connection.ask("put", fields, [reader.fileno()])
+            self._request = connection.ask("put", fields, [self._reader.fileno()])
             if "timeout_ms" in fields:
                 self._timeout_s = fields["timeout_ms"] / 1000
         except BaseException:
@@ -54,13 +55,13 @@ class RawWriter(io.RawIOBase):
             super().close()
             raise
         finally:
-            reader.close()
+            self._reader.close()
         self._request.silence_s = PREPARE_S
         self.is_failed = self._is_ended = False
-        close_after_fork(self)
 
     def after_fork(self) -> None:
         self.is_failed = self._is_ended = True
+        self._reader.close()  # else nobody is told that the daemon has closed it
         self._pipe.close()  # else the end of the file would never come
 
     def writable(self) -> bool:
