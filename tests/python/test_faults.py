@@ -14,7 +14,7 @@ from unittest import mock
 
 import fmove
 from fmove import connection
-from nodes import DIR, Case, await_it, crash, descriptors, in_child, start_again
+from nodes import DIR, HANG_S, Case, await_it, crash, descriptors, in_child, start_again
 
 SLOW = fmove.Options(limit=1 << 20)
 NOBODY = 65534
@@ -245,6 +245,49 @@ class Ends(Case):
         self.assertEqual(descriptors(), open_files)
         self.assertEqual(self.fm.read(self.name("there")), b"1" * 300000)
         self.assertEqual(self.fm.ping()["node"], "n1")
+
+    def test_calls_within_a_signals_handler(self):
+        """The call beneath cannot read what they wait for, at whatever moment it was interrupted."""
+        moments = random.Random(1)
+        told = []
+
+        def calls(*_):
+            self.fm.put(b"1", self.name(f"handler{len(told)}"))
+            told.append(self.fm.exists(self.name("f")))
+            signal.setitimer(signal.ITIMER_REAL, moments.random() * pause)
+
+        def stats():
+            for _ in range(500):
+                self.assertEqual(self.fm.stat(self.name("f")).size, 3000000)
+
+        path = self.local("f", b"1" * 3000000)
+        before = signal.signal(signal.SIGALRM, calls)
+        try:
+            for call, pause in ((lambda: self.fm.put(path, self.name("f"), options=SLOW), 0.2), (stats, 0.005)):
+                count = len(told)
+                signal.setitimer(signal.ITIMER_REAL, pause)
+                call()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                self.assertGreater(len(told), count + 3)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        self.assertFalse(told[0])
+        self.assertEqual(self.stored(f"handler{len(told) - 1}"), b"1")
+        self.assert_idle()
+
+    def test_cancelled_within_a_signals_handler(self):
+        """It comes while something is begun in it."""
+        cancel = fmove.Cancel()
+
+        def interrupted():
+            with cancel._lock:
+                cancel.set()
+
+        thread = threading.Thread(target=interrupted, daemon=True)
+        thread.start()
+        thread.join(HANG_S)
+        self.assertFalse(thread.is_alive())
 
     def _interrupted_once(self, call, when):
         start = time.monotonic()

@@ -56,12 +56,12 @@ class Connection:
 
     def __init__(self, socket: Optional[str] = None) -> None:
         self.socket = socket or os.environ.get("FMOVE_SOCKET") or SOCKET
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may make calls, too
         self._link: Optional[Link] = None
         close_after_fork(self)
 
     def after_fork(self) -> None:
-        self._lock = threading.Lock()  # a thread of the parent may hold the other
+        self._lock = threading.RLock()  # a thread of the parent may hold the other
         self._link = None
 
     def close(self) -> None:

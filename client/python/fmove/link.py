@@ -29,6 +29,7 @@ SOCKET = "/run/fmove/fmoved.sock"
 REQUEST_MAX = 65536
 EVENT_MAX = 262144
 ANSWER_S = 60.0  # longer than the daemon itself waits for a peer
+SLICE_S = 0.1  # a call within a signal's handler may have read what the call beneath it waits for
 CANCEL_S = 8.0  # longer than the daemon waits for its journal
 CAN_BE_CANCELLED = frozenset(("put", "get", "wait", "verify"))
 GIVES_BACK = frozenset(("group_discard", "buffer_free"))  # what was begun: also of what is cancelled
@@ -63,7 +64,7 @@ class Cancel:
     nothing is begun in it after that."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may set it within add()
         self._work: "weakref.WeakSet[Work]" = weakref.WeakSet()
         self._is_set = False
 
@@ -228,10 +229,9 @@ class Link:
         self._requests: "weakref.WeakValueDictionary[int, Request]" = weakref.WeakValueDictionary()
         self._numbers = itertools.count(1)
         self._dropped: Deque[int] = deque()  # whose cancelling is not sent yet
-        self._is_read = False  # by some thread
+        self._reader: Optional[int] = None  # the thread that reads
         self._was_reset = False
-        self._room = bytearray(EVENT_MAX)
-        self._received: Deque[Tuple[int, Any, int, Any]] = deque()  # what the room has: one, or none
+        self._received: Deque[Any] = deque()  # one message, or its event, that has no request yet
         close_after_fork(self)
 
     def _make_lock(self) -> None:
@@ -356,63 +356,86 @@ class Link:
         while True:
             with self._lock:
                 if request.events:
-                    return request.events.popleft()
+                    return self._taken(request)
                 if self.error:
                     raise copy(self.error)
                 left = None if end is None else end - time.monotonic()
                 if left is not None and left <= 0:
                     raise error(errno.ETIMEDOUT, "fmoved does not answer")
-                if self._is_read:
+                if self._is_read_elsewhere():
                     self._news.wait(left)
                     continue
             self._read_one(left)
 
+    def _taken(self, request: Request) -> Event:
+        event = request.events.popleft()
+        if _is_last(event):
+            self.forget(request)
+        return event
+
+    def _is_read_elsewhere(self) -> bool:
+        """A call within a signal's handler reads itself: the call beneath it does not go on."""
+        return self._reader not in (None, threading.get_ident())
+
     def _read_one(self, timeout_s: Optional[float]) -> None:
-        """Reads one message, unless another thread is about to."""
+        """Reads one message, or none, unless another thread is about to."""
         is_mine = False
         try:
             with self._lock:
-                if self._is_read or self.error:
+                if self._is_read_elsewhere() or self.error:
                     return
-                is_mine = self._is_read = True
+                if self._reader is None:
+                    is_mine = True
+                    self._reader = threading.get_ident()
             if self._received or self._has_come(timeout_s):
                 self._receive()
         finally:
-            if is_mine:
-                with self._lock:
-                    self._is_read = False
-                    self._news.notify_all()
+            with self._lock:
+                if is_mine:
+                    self._reader = None
+                self._news.notify_all()
 
     def _has_come(self, timeout_s: Optional[float]) -> bool:
+        if threading.current_thread() is threading.main_thread():  # the one that has handlers
+            timeout_s = SLICE_S if timeout_s is None else min(timeout_s, SLICE_S)
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(None if timeout_s is None else max(0, timeout_s * 1000)))
 
     def _receive(self) -> None:
-        size, flags = 0, 0
+        """A signal may come at any moment. If its handler raises, the next one who reads goes on
+        with what was received; if it makes calls, these did, and nothing is there any more."""
         try:
             if not self._received:
                 # By map, so that no signal comes between: another thread may wait for this event.
-                self._received.extend(map(self._socket.recvmsg_into, ([self._room],)))
-            size, _, flags, _ = self._received[0]
-        except BlockingIOError:
+                self._received.extend(map(self._socket.recvmsg, (EVENT_MAX,)))
+            message = self._received[0]
+        except (BlockingIOError, IndexError):
             return
         except OSError as why:
             # A reset is told once, and before what the daemon said.
             if why.errno == errno.ECONNRESET and not self._was_reset:
                 self._was_reset = True
                 return
-        if size == 0:
+            message = (b"", [], 0, None)
+        if isinstance(message, tuple) and not message[0]:
             self._lose(_gone())
             return
         try:
-            if flags & socket.MSG_TRUNC:
-                raise ValueError
-            event = json.loads(self._room[:size])
-            self._hand_out(event, event["id"])
+            self._hand_out(message if isinstance(message, dict) else self._parsed(message))
         except (ValueError, KeyError, TypeError):
             self._lose(error(errno.EPROTO, "fmoved's answer is not understood: another version?"))
-        self._received.clear()
+        except IndexError:
+            pass
+
+    def _parsed(self, message: Tuple[bytes, Any, int, Any]) -> Event:
+        data, _, flags, _ = message
+        if flags & socket.MSG_TRUNC:
+            raise ValueError
+        event: Event = json.loads(data)
+        event["id"], event["event"]  # each has these
+        self._received[0] = event
+        return event
 
     def _hear_why(self) -> FmoveError:
         """Before it closed the connection the daemon may have said why."""
@@ -421,17 +444,20 @@ class Link:
             self._read_one(0.01)
         return copy(self.error or _gone())
 
-    def _hand_out(self, event: Event, number: Optional[int]) -> None:
-        is_last = event["event"] in ("done", "error")
+    def _hand_out(self, event: Event) -> None:
+        """What was received. IndexError: it was, meanwhile."""
+        number = event["id"]
         if number is None:
             self._lose(_error_of(event))
             return
         with self._lock:
             request = self._requests.get(number)
             if request is None:
+                self._received.clear()
                 return
-            request.events.append(event)
-            if is_last:
+            # By map, so that it is there or here, and once.
+            request.events.extend(map(deque.popleft, (self._received,)))
+            if _is_last(event):
                 request.is_over = True
                 self._requests.pop(number, None)
             self._news.notify_all()
@@ -445,6 +471,10 @@ class Link:
             self._requests.clear()
             self._socket.close()
             self._news.notify_all()
+
+
+def _is_last(event: Event) -> bool:
+    return event["event"] in ("done", "error")
 
 
 def _encode(op: str, number: int, fields: Dict[str, Any]) -> bytes:
