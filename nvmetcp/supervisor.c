@@ -956,6 +956,13 @@ static void add_volume(struct fm_supervisor *sup, struct fm_supervised *v, struc
 struct fresh {
 	struct fm_volume *volume;
 	struct fm_supervised *room;
+	struct fm_supervised *former;	/* that is still this one; NULL: none */
+};
+
+struct all_fresh {
+	struct fresh *each;
+	struct fm_renamed *renamed;	/* room for as many */
+	unsigned count;
 };
 
 static int fresh_make(struct fresh *fresh, const struct fm_volume *from)
@@ -975,6 +982,7 @@ struct fm_supervised *fm_supervisor_add_retired(struct fm_supervisor *sup,
 		free(fresh.room);
 		return NULL;
 	}
+	fresh.room->is_retired = true;	/* its name may be another one's */
 	add_volume(sup, fresh.room, fresh.volume);
 	retire(fresh.room);
 	return fresh.room;
@@ -998,8 +1006,6 @@ static void replace_volume(struct fm_supervised *v, struct fm_volume *volume)
 	v->volume = volume;
 	if (!fm_volume_is_same_thing(before, volume))
 		fm_supervised_void_answers(v);	/* some may be of what it could have been before */
-	if (strcmp(before->name, volume->name) != 0)
-		fm_supervisor_rename_state(v->sup, before->name, volume->name);
 	if (before->mode != volume->mode || strcmp(before->writer, volume->writer) != 0)
 		change_writer(v);
 	v->is_fresh = true;
@@ -1042,14 +1048,6 @@ static int set_strings(struct fm_supervisor *sup, const struct fm_supervisor_con
 	sup->host_nqn = nqn;
 	sup->host_id = id;
 	return 0;
-}
-
-static bool is_configured(const struct fm_supervisor_config *config, const char *name)
-{
-	for (unsigned i = 0; i < config->count; i++)
-		if (strcmp(config->volumes[i].name, name) == 0)
-			return true;
-	return false;
 }
 
 /* Whether all that it has, or is about to have, is of that namespace. */
@@ -1097,76 +1095,164 @@ static bool is_quiet(const struct fm_supervised *v)
 	       !fm_supervised_is_left_hanging(v, &may_write) && !world->has_helper(world->ctx, key);
 }
 
+static bool is_kept(const struct all_fresh *fresh, const struct fm_supervised *v)
+{
+	for (unsigned i = 0; i < fresh->count; i++)
+		if (fresh->each[i].former == v)
+			return true;
+	return false;
+}
+
+static struct fm_supervised *find_same(const struct fm_supervisor *sup, const struct fm_volume *now)
+{
+	struct fm_supervised *v = fm_supervisor_find(sup, now->name);
+
+	return v && !v->is_retired && is_still(v, now) ? v : NULL;
+}
+
 /* The volume that is called something else now. NULL: there is none. */
 static struct fm_supervised *find_renamed(const struct fm_supervisor *sup,
-					  const struct fm_supervisor_config *config,
+					  const struct all_fresh *fresh,
 					  const struct fm_volume *now)
 {
 	fm_list_each(at, next, &sup->volumes) {
 		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
-		if (!v->is_retired && !is_configured(config, v->volume->name) && is_still(v, now) &&
-		    is_quiet(v))
+		if (!v->is_retired && !is_kept(fresh, v) && is_still(v, now) && is_quiet(v))
 			return v;
 	}
 	return NULL;
 }
 
-static void set_volume(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
-		       struct fresh *fresh)
+/* Whether no other volume keeps the name until it is taken down. */
+static bool is_name_free(const struct fm_supervisor *sup, const struct all_fresh *fresh,
+			 const char *name)
 {
-	struct fm_supervised *v = fm_supervisor_find(sup, fresh->volume->name);
+	fm_list_each(at, next, &sup->volumes) {
+		const struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
-	if (!v)
-		v = find_renamed(sup, config, fresh->volume);
-	if (v && !v->is_retired && is_still(v, fresh->volume)) {
-		replace_volume(v, fresh->volume);
-	} else {
-		if (v && !v->is_retired)
-			retire(v);
-		add_volume(sup, fresh->room, fresh->volume);
-		fresh->room = NULL;
+		if (!is_kept(fresh, v) && strcmp(v->volume->name, name) == 0)
+			return false;
 	}
-	fresh->volume = NULL;
+	return true;
 }
 
-static void set_volumes(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
-			struct fresh *fresh)
+static bool is_renamed(const struct fresh *one)
 {
-	for (unsigned i = 0; i < config->count; i++)
-		set_volume(sup, config, &fresh[i]);
+	return one->former && strcmp(one->former->volume->name, one->volume->name) != 0;
+}
+
+/* Takes one that cannot have its name out; another one may wait for the name that it keeps then. */
+static bool drop_blocked(const struct fm_supervisor *sup, struct all_fresh *fresh)
+{
+	for (unsigned i = 0; i < fresh->count; i++) {
+		struct fresh *one = &fresh->each[i];
+
+		if (is_renamed(one) && !is_name_free(sup, fresh, one->volume->name)) {
+			one->former = NULL;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* All of them before any is changed: names may move along. */
+static void find_former(const struct fm_supervisor *sup, struct all_fresh *fresh)
+{
+	for (unsigned i = 0; i < fresh->count; i++)
+		fresh->each[i].former = find_same(sup, fresh->each[i].volume);
+	for (unsigned i = 0; i < fresh->count; i++)
+		if (!fresh->each[i].former)
+			fresh->each[i].former = find_renamed(sup, fresh, fresh->each[i].volume);
+	while (drop_blocked(sup, fresh))
+		;
+}
+
+static void keep_volumes(struct fm_supervisor *sup, struct all_fresh *fresh)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < fresh->count; i++)
+		if (is_renamed(&fresh->each[i]))
+			fresh->renamed[count++] =
+				(struct fm_renamed){.from = fresh->each[i].former->volume->name,
+						    .to = fresh->each[i].volume->name};
+	fm_supervisor_rename_state(sup, fresh->renamed, count);
 	fm_list_each(at, next, &sup->volumes) {
 		struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
-		if (!v->is_retired && !is_configured(config, v->volume->name))
+		if (!v->is_retired && !is_kept(fresh, v))
 			retire(v);
 	}
+	for (unsigned i = 0; i < fresh->count; i++) {
+		struct fresh *one = &fresh->each[i];
+
+		if (!one->former)
+			continue;
+		replace_volume(one->former, one->volume);
+		one->volume = NULL;
+	}
+}
+
+static void add_volumes(struct fm_supervisor *sup, struct all_fresh *fresh)
+{
+	for (unsigned i = 0; i < fresh->count; i++) {
+		struct fresh *one = &fresh->each[i];
+
+		if (one->former)
+			continue;
+		add_volume(sup, one->room, one->volume);
+		one->room = NULL;
+		one->volume = NULL;
+	}
+}
+
+static int all_fresh_make(struct all_fresh *fresh, const struct fm_supervisor_config *config)
+{
+	int ret;
+
+	fresh->count = config->count;
+	fresh->each = calloc(config->count + 1, sizeof(*fresh->each));
+	fresh->renamed = calloc(config->count + 1, sizeof(*fresh->renamed));
+	ret = fresh->each && fresh->renamed ? 0 : -ENOMEM;
+	for (unsigned i = 0; i < config->count && ret == 0; i++)
+		ret = fresh_make(&fresh->each[i], &config->volumes[i]);
+	return ret;
+}
+
+static void all_fresh_free(struct all_fresh *fresh)
+{
+	for (unsigned i = 0; fresh->each && i < fresh->count; i++) {
+		free(fresh->each[i].volume);
+		free(fresh->each[i].room);
+	}
+	free(fresh->each);
+	free(fresh->renamed);
 }
 
 int fm_supervisor_set(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
 		      struct fm_err *err)
 {
-	struct fresh *fresh = calloc(config->count + 1, sizeof(*fresh));
-	int ret = fresh ? 0 : -ENOMEM;
+	bool is_first = fm_list_is_empty(&sup->volumes);
+	struct all_fresh fresh;
+	int ret = all_fresh_make(&fresh, config);
 
-	for (unsigned i = 0; i < config->count && ret == 0; i++)
-		ret = fresh_make(&fresh[i], &config->volumes[i]);
 	if (ret == 0)
 		ret = set_strings(sup, config);
-	if (ret == 0 && fm_list_is_empty(&sup->volumes))
+	if (ret == 0 && is_first)
 		fm_supervisor_take_names(sup, config);
 	if (ret == 0)
 		ret = fm_supervisor_take_left(sup, config);
 	if (ret == 0) {
-		set_volumes(sup, config, fresh);
+		find_former(sup, &fresh);
+		keep_volumes(sup, &fresh);
+		if (!is_first)
+			fm_supervisor_take_names(sup, config);
+		add_volumes(sup, &fresh);
 		fm_supervisor_give_left(sup);
 	}
 	sup->is_published = false;
-	for (unsigned i = 0; fresh && i < config->count; i++) {
-		free(fresh[i].volume);
-		free(fresh[i].room);
-	}
-	free(fresh);
+	all_fresh_free(&fresh);
 	fm_supervisor_look_soon(sup);
 	return ret < 0 ? fm_err_set(err, ret, "no memory for the volumes") : 0;
 }

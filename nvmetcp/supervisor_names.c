@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Volumes that are called something else than when fmove-nvmed ran last. Each entry of the files of
- * state says which volume it is of, as the configuration said it. A start gives it to the name that
- * this volume has now. The entry alone decides, file by file, also where another volume had that
- * name: all of it can be done again after a kill in between, or a file that could not be written.
+ * Volumes that are called something else than before. Each entry of the files of state says which
+ * volume it is of, as the configuration said it. A start or a reload gives it to the name that this
+ * volume has now. The entry alone decides, file by file, also where another volume had that name:
+ * all of it can be done again after a kill in between, or a file that could not be written.
  *
  * An fmove-nvmed of before wrote no such words, and what is down may not be written again for
  * months. A start adds them while the name is still the one of then.
@@ -59,6 +59,11 @@ static bool is_of(const struct fm_json *entry, const struct fm_volume *now)
 
 	return read_identity(entry, &was, &wwid) &&
 	       (fm_volume_is_same_thing(now, &was) || fm_volume_is_named_by_now(now, &was, wwid));
+}
+
+bool fm_supervisor_is_of_another(const struct fm_json *entry, const struct fm_volume *volume)
+{
+	return is_known(entry) && !is_of(entry, volume);
 }
 
 static bool is_own(const struct fm_state_file *file, const struct fm_volume *now)
@@ -317,7 +322,7 @@ static void take_names(struct fm_supervisor *sup, const struct fm_supervisor_con
 
 		if (!from)
 			continue;
-		fm_log_info("volume %s: it was called %s when fmove-nvmed ran last", now->name,
+		fm_log_info("volume %s: what is known of it as %s is of that name now", now->name,
 			    from);
 		take_forgotten(sup, config, now, from);
 	}

@@ -88,27 +88,30 @@ void fm_supervised_end_forgetting(struct fm_supervised *v)
 	fm_supervisor_end_forgetting(v->sup, v->volume->name);
 }
 
-void fm_supervisor_rename_forgotten(struct fm_supervisor *sup, const char *from, const char *to)
+void fm_supervisor_rename_forgotten(struct fm_supervisor *sup, const struct fm_renamed *names,
+				    unsigned count)
 {
 	const char *node;
 	struct fm_json *entry;
 
 	for (void *it = NULL; fm_json_next(sup->nodes.entries, &it, &node, &entry);) {
-		struct fm_json *forgotten = fm_json_part(entry, "forgotten"),
-			       *writer = fm_json_share(fm_json_get(forgotten, from));
+		const struct fm_json *forgotten = fm_json_get(entry, "forgotten");
+		struct fm_json *all = fm_supervisor_rename_all(forgotten, names, count);
 
-		if (fm_json_delete(forgotten, to) == 0 || writer)
-			sup->nodes.is_in_doubt = true;
-		if (!writer)
+		if (!forgotten || (all && fm_json_is_equal(all, forgotten))) {
+			fm_json_free(all);
 			continue;
-		(void)fm_json_delete(forgotten, from);
-		(void)fm_json_set(forgotten, to, writer);	/* else it is waited for */
+		}
+		sup->nodes.is_in_doubt = true;
+		if (fm_json_set(entry, "forgotten", all) < 0)	/* it is waited for */
+			(void)fm_json_delete(entry, "forgotten");
 	}
 	fm_supervisor_save_nodes(sup);
 }
 
 void fm_supervisor_take_forgotten(struct fm_supervisor *sup, const char *from, const char *to)
 {
+	struct fm_renamed renamed = {.from = from, .to = to};
 	const char *node;
 	struct fm_json *entry;
 	bool is_any = false;
@@ -117,7 +120,7 @@ void fm_supervisor_take_forgotten(struct fm_supervisor *sup, const char *from, c
 		if (fm_json_get(fm_json_get(entry, "forgotten"), from))
 			is_any = true;
 	if (is_any)
-		fm_supervisor_rename_forgotten(sup, from, to);
+		fm_supervisor_rename_forgotten(sup, &renamed, 1);
 }
 
 /* Another writer was configured while nobody looked. */

@@ -105,6 +105,11 @@ struct fm_state_file {
 	bool is_in_doubt;
 };
 
+/* A volume that is called something else now. Names may move along, or in a circle. */
+struct fm_renamed {
+	const char *from, *to;
+};
+
 /* What peers are told of a volume, besides its configuration. */
 struct fm_supervised_word {
 	uint64_t epoch;
@@ -568,8 +573,9 @@ bool fm_supervised_is_forgotten(const struct fm_supervised *v, const char *node)
 uint64_t fm_supervisor_forgotten_ms(const struct fm_supervisor *sup, const char *node);
 void fm_supervised_end_forgetting(struct fm_supervised *v);
 void fm_supervisor_end_forgetting(struct fm_supervisor *sup, const char *volume);
-/* A volume is called something else: who is forgotten there is forgotten under that name. */
-void fm_supervisor_rename_forgotten(struct fm_supervisor *sup, const char *from, const char *to);
+/* Volumes are called something else: who is forgotten there is forgotten under that name. */
+void fm_supervisor_rename_forgotten(struct fm_supervisor *sup, const struct fm_renamed *names,
+				    unsigned count);
 /* The same at a start, perhaps once more: where nothing has that name, all stays. */
 void fm_supervisor_take_forgotten(struct fm_supervisor *sup, const char *from, const char *to);
 /* At the start of a volume: what was forgotten is so no more if the writer is another one now. */
@@ -729,9 +735,13 @@ int fm_supervisor_save_nodes(struct fm_supervisor *sup);
 /* The record that we set a device read-only, written down before it is done and gone when it is
  * writable again. */
 void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid);
-/* A volume is called something else: what the files say of it is of that name. What the files said
- * of a volume that had the name before is dropped. */
-void fm_supervisor_rename_state(struct fm_supervisor *sup, const char *from, const char *to);
+/* Volumes are called something else: what the files say of them is of those names. What the files
+ * said of a volume that had such a name before is dropped. */
+void fm_supervisor_rename_state(struct fm_supervisor *sup, const struct fm_renamed *names,
+				unsigned count);
+/* A new object: those entries, under such names. NULL: no memory. */
+struct fm_json *fm_supervisor_rename_all(const struct fm_json *entries,
+					 const struct fm_renamed *names, unsigned count);
 /* Writes the file if its last write failed. An error leaves that so. */
 int fm_supervisor_settle_file(struct fm_supervisor *sup, struct fm_state_file *file,
 			      struct fm_err *err);
@@ -742,11 +752,14 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup);
 /* ---- supervisor_names.c ---- */
 
 /*
- * With the first configuration: what the files say of a volume that has another name now is of that
- * name, whether it was mounted or not, also after a boot. What an fmove-nvmed of before wrote says
- * from here on which volume it is of. Nothing is left for a second call.
+ * With each configuration, before its new volumes are added: what the files say of a volume that
+ * has another name now is of that name, whether it was mounted or not, also after a boot. What an
+ * fmove-nvmed of before wrote says from here on which volume it is of.
  */
 void fm_supervisor_take_names(struct fm_supervisor *sup, const struct fm_supervisor_config *config);
+
+/* Whether the entry says that it is of another volume. An fmove-nvmed of before said nothing. */
+bool fm_supervisor_is_of_another(const struct fm_json *entry, const struct fm_volume *volume);
 
 /* ---- volumes (supervisor_state.c) ---- */
 

@@ -219,6 +219,22 @@ int fm_supervisor_save_nodes(struct fm_supervisor *sup)
 }
 
 /*
+ * What is no longer configured neither reads nor changes what is known of another volume, which has
+ * got its name meanwhile.
+ */
+static bool is_anothers(const struct fm_supervised *v, const struct fm_state_file *file)
+{
+	return v->is_retired && fm_supervisor_is_of_another(
+					fm_json_get(file->entries, v->volume->name), v->volume);
+}
+
+static const struct fm_json *entry_of(const struct fm_supervised *v,
+				      const struct fm_state_file *file)
+{
+	return is_anothers(v, file) ? NULL : fm_json_get(file->entries, v->volume->name);
+}
+
+/*
  * Each entry of a volume says which one that is, as the configuration said it: a start finds those
  * of one that is called something else now (fm_supervisor_take_names).
  */
@@ -228,13 +244,16 @@ int fm_supervisor_save_nodes(struct fm_supervisor *sup)
  * already. What could not be written down is as before: with another volume's next change it would
  * be written down all the same.
  */
-static int replace_entry(struct fm_supervisor *sup, struct fm_state_file *file, const char *volume,
+static int replace_entry(const struct fm_supervised *v, struct fm_state_file *file,
 			 struct fm_json *entry, struct fm_err *err)
 {
+	struct fm_supervisor *sup = v->sup;
+	const char *volume = v->volume->name;
 	struct fm_json *before = fm_json_share(fm_json_get(file->entries, volume));
 	int ret;
 
-	if (entry && fm_json_is_equal(entry, before) && !file->is_in_doubt) {
+	if (is_anothers(v, file) ||
+	    (entry && fm_json_is_equal(entry, before) && !file->is_in_doubt)) {
 		fm_json_free(entry);
 		fm_json_free(before);
 		return 0;
@@ -271,7 +290,7 @@ int fm_supervisor_save_wish(struct fm_supervisor *sup, const struct fm_supervise
 					   vol->nguid, "mount_point", vol->mount_point, "wwid",
 					   v->last_wwid);
 	bool was_in_doubt = sup->wishes.is_in_doubt;
-	int ret = replace_entry(sup, &sup->wishes, vol->name, now, err);
+	int ret = replace_entry(v, &sup->wishes, now, err);
 
 	if (ret == 0)
 		return 0;
@@ -299,7 +318,7 @@ int fm_supervisor_save_mounted(struct fm_supervisor *sup, const struct fm_superv
 		v->is_keep_asked || v->is_doubtful, "taken", v->is_taken, "untold_written",
 		v->is_untold_written);
 	struct fm_err err = {0};
-	int ret = replace_entry(sup, &sup->mounted, v->volume->name, now, &err);
+	int ret = replace_entry(v, &sup->mounted, now, &err);
 
 	if (ret < 0)
 		fm_log_warn("state: %s", err.text);
@@ -321,7 +340,7 @@ int fm_supervisor_save_seal(struct fm_supervisor *sup, const struct fm_supervise
 		has_sum ? (long long)v->sealed_sum : -1, "unheard",
 		v->seal == FM_SEAL_WANTED && v->is_unheard);
 
-	return replace_entry(sup, &sup->sealed, v->volume->name, now, err);
+	return replace_entry(v, &sup->sealed, now, err);
 }
 
 void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid)
@@ -339,7 +358,7 @@ void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid)
  */
 static void recall_mounted(struct fm_supervised *v)
 {
-	const struct fm_json *mounted = fm_json_get(v->sup->mounted.entries, v->volume->name);
+	const struct fm_json *mounted = entry_of(v, &v->sup->mounted);
 	const char *subsystem, *wwid, *read_only, *writer = "";
 	long long size, epoch = 0, heard = -1;
 	int is_sealed = 0, is_write_protected = 0, is_protect_confirmed = 0, is_reserved = 0,
@@ -404,7 +423,8 @@ void fm_supervised_forget_seal(struct fm_supervised *v)
 	v->seal = FM_SEAL_OPEN;
 	v->is_unheard = false;
 	v->unsealed_why[0] = '\0';
-	if (fm_json_delete(sup->sealed.entries, v->volume->name) == 0 &&
+	if (!is_anothers(v, &sup->sealed) &&
+	    fm_json_delete(sup->sealed.entries, v->volume->name) == 0 &&
 	    save_file(sup, &sup->sealed, &err) < 0) {
 		sup->sealed.is_in_doubt = true;
 		fm_log_warn("state: %s", err.text);
@@ -424,8 +444,7 @@ static bool are_names(const struct fm_json *readers)
 
 static void recall_seal(struct fm_supervised *v)
 {
-	const struct fm_json *entry = fm_json_get(v->sup->sealed.entries, v->volume->name),
-			     *readers = NULL;
+	const struct fm_json *entry = entry_of(v, &v->sup->sealed), *readers = NULL;
 	const char *subsystem, *state;
 	long long epoch, sum = -1;
 	int are_readers_lost = 0, is_unheard = 0;
@@ -469,32 +488,72 @@ static void recall_seal(struct fm_supervised *v)
 		fm_supervised_end_restarted_seal(v);
 }
 
-static void rename_entry(struct fm_supervisor *sup, struct fm_state_file *file, const char *from,
-			 const char *to)
+/* NULL: it keeps the name, unless that is given to another one: then it is no more. */
+static const char *find_new_name(const struct fm_renamed *names, unsigned count, const char *name,
+				 bool *is_given)
 {
-	struct fm_json *entry = fm_json_share(fm_json_get(file->entries, from));
+	const char *to = NULL;
+
+	*is_given = false;
+	for (unsigned i = 0; i < count; i++) {
+		*is_given = *is_given || strcmp(names[i].to, name) == 0;
+		if (strcmp(names[i].from, name) == 0)
+			to = names[i].to;
+	}
+	return to;
+}
+
+struct fm_json *fm_supervisor_rename_all(const struct fm_json *entries,
+					 const struct fm_renamed *names, unsigned count)
+{
+	struct fm_json *all = fm_json_object(), *entry;
+	const char *name;
+	int ret = all ? 0 : -ENOMEM;
+
+	for (void *it = NULL; ret == 0 && fm_json_next(entries, &it, &name, &entry);) {
+		bool is_given;
+		const char *to = find_new_name(names, count, name, &is_given);
+
+		if (to || !is_given)
+			ret = fm_json_set(all, to ? to : name, fm_json_share(entry));
+	}
+	if (ret == 0)
+		return all;
+	fm_json_free(all);
+	return NULL;
+}
+
+static void rename_entries(struct fm_supervisor *sup, struct fm_state_file *file,
+			   const struct fm_renamed *names, unsigned count)
+{
+	struct fm_json *all = fm_supervisor_rename_all(file->entries, names, count);
 	struct fm_err err = { 0 };
 	int ret;
 
-	if (!entry && !fm_json_get(file->entries, to))
+	if (all && fm_json_is_equal(all, file->entries)) {
+		fm_json_free(all);
 		return;
-	(void)fm_json_delete(file->entries, to);	/* of a volume that is no more */
-	(void)fm_json_delete(file->entries, from);
-	ret = entry && fm_json_set(file->entries, to, entry) < 0
-		      ? fm_err_set(&err, -ENOMEM, "out of memory")
-		      : save_file(sup, file, &err);
+	}
+	if (all) {
+		fm_json_free(file->entries);
+		file->entries = all;
+	}
+	ret = all ? save_file(sup, file, &err) : fm_err_set(&err, -ENOMEM, "out of memory");
 	file->is_in_doubt = ret < 0;
 	if (ret < 0)
-		fm_log_warn("state: that %s is called %s now is not written down: %s", from, to,
+		fm_log_warn("state: what volumes are called now is not written down: %s",
 			    err.text);
 }
 
-void fm_supervisor_rename_state(struct fm_supervisor *sup, const char *from, const char *to)
+void fm_supervisor_rename_state(struct fm_supervisor *sup, const struct fm_renamed *names,
+				unsigned count)
 {
-	rename_entry(sup, &sup->wishes, from, to);
-	rename_entry(sup, &sup->sealed, from, to);
-	rename_entry(sup, &sup->mounted, from, to);
-	fm_supervisor_rename_forgotten(sup, from, to);
+	if (count == 0)
+		return;
+	rename_entries(sup, &sup->wishes, names, count);
+	rename_entries(sup, &sup->sealed, names, count);
+	rename_entries(sup, &sup->mounted, names, count);
+	fm_supervisor_rename_forgotten(sup, names, count);
 }
 
 void fm_supervised_recall(struct fm_supervised *v)

@@ -501,14 +501,27 @@ static int world_mounts(void *ctx, struct fm_mounts *out, struct fm_err *err)
 
 /* ---- helper processes ---- */
 
-static unsigned volume_of_key(const char *key)
+/* What it is asked for says it where names have moved along; else its key, which has a name. */
+static unsigned volume_of_request(const struct fm_json *request, const char *key)
 {
+	const char *subsystem = fm_json_as_text(fm_json_get(request, "subsystem"));
+	int64_t minor = fm_json_as_i64(fm_json_at(fm_json_get(request, "rdev"), 1));
+
+	for (unsigned v = 0; v < VOLUMES; v++)
+		if ((subsystem && strcmp(subsystem, nqns[v]) == 0) ||
+		    (minor != 0 && sim.dev[v] == minor))
+			return v;
 	for (unsigned v = 0; v < VOLUMES; v++)
 		if (strncmp(key, names[v], strlen(names[v])) == 0)
 			return v;
 	if (strncmp(key, "nvme0n1", 7) != 0)	/* a device that is no volume's */
 		CU_ASSERT_EQUAL_FATAL(strncmp(key, "discovery controller nvme", 25), 0);
 	return 0;
+}
+
+static unsigned volume_of_call(const struct call *c)
+{
+	return volume_of_request(c->request, c->key);
 }
 
 static const char *asked(const struct call *c, const char *key)
@@ -542,7 +555,7 @@ static int world_start(void *ctx, struct fm_helper *helper, const char *key,
 		       struct fm_json *request, uint64_t timeout_ns, struct fm_err *err)
 {
 	struct call *c = NULL;
-	unsigned volume = volume_of_key(key);
+	unsigned volume = volume_of_request(request, key);
 	bool is_syncing = fm_json_is_true(fm_json_get(request, "sync"));
 	bool is_hanging = sim.mood.hangs[volume] || is_one_in(sim.mood.hang_percent) ||
 			  (is_syncing && sim.mood.hangs_sync);
@@ -625,7 +638,7 @@ static bool world_may_stray(void *ctx)
 
 static int do_connect(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
-	unsigned volume = volume_of_key(c->key), path = path_of_request(c, volume);
+	unsigned volume = volume_of_call(c), path = path_of_request(c, volume);
 	struct controller *there = find_controller(volume, path);
 	char name[32];
 
@@ -710,7 +723,7 @@ static void put_superblock(struct fm_json *answer)
 static int do_probe(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
 	struct fm_inv_namespace ns = { 0 };
-	unsigned volume = volume_of_key(c->key);
+	unsigned volume = volume_of_call(c);
 
 	if (sim.dev[volume] != minor_asked(c) || is_one_in(sim.mood.fail_percent))
 		return fm_err_set(err, -ESTALE, "another device");
@@ -770,7 +783,7 @@ static int do_prepare_target(unsigned volume, const struct fm_json *target, stru
 
 static int do_prepare(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
-	unsigned volume = volume_of_key(c->key);
+	unsigned volume = volume_of_call(c);
 	const struct fm_json *is_asked = fm_json_get(c->request, "read_only_device");
 	bool is_set = fm_json_is_true(is_asked) && !is_device_read_only(volume);
 
@@ -793,7 +806,7 @@ static int do_prepare(const struct call *c, struct fm_json *answer, struct fm_er
 
 static int do_mount(const struct call *c, struct fm_err *err)
 {
-	unsigned volume = volume_of_key(c->key);
+	unsigned volume = volume_of_call(c);
 	bool is_read_only = strncmp(asked(c, "options"), "rw", 2) != 0;
 
 	if (sim.dev[volume] != minor_asked(c) || asked(c, "wwid")[5] != sim.letter[volume] ||
@@ -838,7 +851,7 @@ static void make_writable(const struct call *c, unsigned volume)
 /* Of what is mounted. */
 static int do_keep(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
-	unsigned volume = volume_of_key(c->key);
+	unsigned volume = volume_of_call(c);
 	const struct fm_json *target = fm_json_get(c->request, "target");
 	bool is_mounted = false;
 
@@ -861,7 +874,7 @@ static int do_keep(const struct call *c, struct fm_json *answer, struct fm_err *
 
 static int do_restore(const struct call *c, struct fm_err *err)
 {
-	unsigned volume = volume_of_key(c->key);
+	unsigned volume = volume_of_call(c);
 
 	if (sim.dev[volume] != minor_asked(c))
 		return fm_err_set(err, -ESTALE, "another device");
@@ -879,7 +892,7 @@ static int do_unmount(const struct call *c, struct fm_json *answer, struct fm_er
 	bool is_lazy = fm_json_is_true(fm_json_get(c->request, "lazy"));
 	bool is_shut_down = fm_json_is_true(fm_json_get(c->request, "shutdown"));
 	bool is_kept = fm_json_is_true(fm_json_get(c->request, "keep_unsynced"));
-	unsigned volume = volume_of_key(c->key);
+	unsigned volume = volume_of_call(c);
 	bool is_there = false;
 
 	CU_ASSERT_TRUE(is_lazy || is_kept == fm_json_is_true(fm_json_get(c->request, "sync")));
@@ -923,7 +936,7 @@ static int do_resolve(struct fm_json *answer, struct fm_err *err)
 
 static int do_discover(const struct call *c, struct fm_json *answer, struct fm_err *err)
 {
-	unsigned volume = volume_of_key(c->key);
+	unsigned volume = volume_of_call(c);
 	struct fm_json *all = fm_json_array();
 
 	if (sim.mood.leaves_discovery) {
@@ -948,7 +961,7 @@ static int do_discover(const struct call *c, struct fm_json *answer, struct fm_e
 /* The kernel keeps the device for a file system; one that is gone it has no more. */
 static int do_unused(const struct call *c, struct fm_err *err)
 {
-	unsigned volume = volume_of_key(c->key), dev = minor_asked(c);
+	unsigned volume = volume_of_call(c), dev = minor_asked(c);
 
 	sim.unused++;
 	if (asked(c, "unit_of") && sim.is_unit_changing && volume == 0)
@@ -997,7 +1010,7 @@ static int do_call(const struct call *c, struct fm_json *answer, struct fm_err *
 static void drop_call(struct call *c)
 {
 	if (is_call(c, "connect"))
-		sim.connect_end_ns[volume_of_key(c->key)] = sim.now_ns;
+		sim.connect_end_ns[volume_of_call(c)] = sim.now_ns;
 	fm_json_free(c->request);
 	*c = (struct call){ 0 };
 }
@@ -1274,16 +1287,21 @@ static void run_for(uint64_t ns)
 	settle();
 }
 
-static void set_config(void)
+static void set_volumes(const struct fm_volume *volumes, unsigned count)
 {
 	struct fm_supervisor_config config = {.node = sim.node,
 					      .host_nqn = HOST,
 					      .host_id = HOST_ID,
-					      .volumes = sim.volume,
-					      .count = sim.volume_count};
+					      .volumes = volumes,
+					      .count = count};
 	struct fm_err err;
 
 	CU_ASSERT_EQUAL_FATAL(fm_supervisor_set(sim.sup, &config, &err), 0);
+}
+
+static void set_config(void)
+{
+	set_volumes(sim.volume, sim.volume_count);
 }
 
 static void start_supervisor(void)
@@ -2545,7 +2563,7 @@ static bool is_connecting(unsigned volume)
 {
 	for (unsigned i = 0; i < CALLS_MAX; i++)
 		if (sim.call[i].request && is_call(&sim.call[i], "connect") &&
-		    volume_of_key(sim.call[i].key) == volume)
+		    volume_of_call(&sim.call[i]) == volume)
 			return true;
 	return sim.connect_end_ns[volume] != 0 &&
 	       sim.now_ns < sim.connect_end_ns[volume] + LOOK_NS;
@@ -5078,6 +5096,93 @@ static void test_called_anew_along(void)
 	}
 }
 
+/* What each of the two volumes is wanted to be, and is, by its name of now; over a restart, too. */
+static void is_first_down(const char *name, bool is_second_there)
+{
+	for (unsigned starts = 0; starts < 2; starts++) {
+		run_for(60 * S);
+		CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 1 + is_second_there);
+		CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, name, FM_WANT_DOWN));
+		CU_ASSERT_TRUE(fm_supervisor_is_sealed(sim.sup, name));
+		CU_ASSERT_FALSE(fm_supervisor_is_mounted(sim.sup, name));
+		if (is_second_there) {
+			CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, sim.volume[1].name,
+							   FM_WANT_UP));
+			CU_ASSERT_TRUE(fm_supervisor_is_mounted(sim.sup, sim.volume[1].name));
+			CU_ASSERT_FALSE(fm_supervisor_is_sealed(sim.sup, sim.volume[1].name));
+		}
+		kill_supervisor(false);
+		start_supervisor();
+	}
+}
+
+/* A reload does the same, also while something is under way of one of them. */
+static void test_called_anew_reloaded(void)
+{
+	static const char *const now[][VOLUMES] = {{"one-anew", "one"}, {"two", "three"},
+						   {"two", "one"}};
+
+	for (unsigned at = 0; at < 6; at++) {
+		unsigned mounts;
+
+		begin_sealed_down(UUID_OF_ONE);
+		sim.volume_count = 2;
+		start_supervisor();
+		if (at % 2)
+			run_until("mount");
+		else
+			run_for(20 * S);
+		mounts = sim.mounts;
+		sim.volume[0].name = now[at / 2][0];
+		sim.volume[1].name = now[at / 2][1];
+		set_config();
+		is_first_down(now[at / 2][0], true);
+		if (at % 2 == 0)
+			CU_ASSERT_EQUAL(sim.mounts, mounts);
+		end();
+	}
+
+	/* It gets the name of one that goes, and is unmounted yet. */
+	begin_sealed_down(UUID_OF_ONE);
+	sim.volume_count = 2;
+	start_supervisor();
+	run_for(20 * S);
+	sim.volume[0].name = "two";
+	sim.volume_count = 1;
+	set_config();
+	is_first_down("two", false);
+	end();
+}
+
+/* One that was gone for a while comes back by another name as it was, and has no other wish. */
+static void test_called_anew_later(void)
+{
+	for (unsigned is_up = 0; is_up < 2; is_up++) {
+		struct fm_err err;
+
+		begin_sealed_down(UUID_OF_ONE);
+		sim.volume_count = 2;
+		start_supervisor();
+		run_for(20 * S);
+		set_volumes(&sim.volume[1], 1);
+		run_for(20 * S);
+		sim.volume[0].name = "one-anew";
+		set_config();
+		run_for(20 * S);
+		CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, "one-anew", FM_WANT_DOWN));
+		CU_ASSERT_TRUE(fm_supervisor_is_sealed(sim.sup, "one-anew"));
+		if (is_up)
+			CU_ASSERT_EQUAL(
+				fm_supervisor_wish(sim.sup, "one-anew", FM_WANT_UP, false, &err),
+				0);
+		kill_supervisor(false);
+		sim.volume[0].name = "one-at-last";
+		start_supervisor();
+		CU_ASSERT_EQUAL(fm_supervisor_wants(sim.sup, "one-at-last", FM_WANT_DOWN), !is_up);
+		end();
+	}
+}
+
 static void keep_wishes(const char *name, const char *want, const char *of_another)
 {
 	const struct fm_volume *volume = &sim.volume[0];
@@ -6999,6 +7104,8 @@ static const struct fm_test tests[] = {
 	{"also with a full disk", test_called_anew_full},
 	{"also what an fmove-nvmed of before wrote", test_called_anew_aged},
 	{"also where names move along", test_called_anew_along},
+	{"also where they do so at a reload", test_called_anew_reloaded},
+	{"also if it was gone for a while", test_called_anew_later},
 	{"what a name meant before is not taken for it", test_called_anew_before},
 	{"a wish that the file has survives", test_wish_again},
 	{"without a file what is mounted is told by its wwid", test_removed_unknown},
