@@ -242,19 +242,30 @@ static void complete_file(struct fm_supervisor *sup, const struct fm_supervisor_
 /* ---- what is called something else now ---- */
 
 /*
- * The entry of a volume, wherever it stands. A wish under another name is an old one if the volume
- * was mounted by its name of now: mounted.json goes last.
+ * Whether the entry of a volume that has another name now is an old one: the volume was mounted by
+ * both names since. Where one name alone was given anew, and taken back before all was written,
+ * mounted.json has not the other one: it goes last.
  */
+static bool is_old(struct fm_supervisor *sup, const struct fm_state_file *file, const char *name,
+		   const struct fm_volume *now)
+{
+	return file == &sup->wishes && is_own(&sup->mounted, now) &&
+	       is_of(fm_json_get(sup->mounted.entries, name), now);
+}
+
+/* The entry of a volume, wherever it stands. NULL: there is none. */
 static const struct fm_json *find_entry(struct fm_supervisor *sup, const struct fm_state_file *file,
 					const struct fm_volume *now)
 {
-	const char *other = NULL;
+	const char *name;
+	struct fm_json *entry;
 
 	if (is_own(file, now))
 		return fm_json_get(file->entries, now->name);
-	if (file != &sup->wishes || !is_own(&sup->mounted, now))
-		other = find_other_name(file, now);
-	return other ? fm_json_get(file->entries, other) : NULL;
+	for (void *it = NULL; fm_json_next(file->entries, &it, &name, &entry);)
+		if (is_of(entry, now) && !is_old(sup, file, name, now))
+			return entry;
+	return NULL;
 }
 
 /*

@@ -159,8 +159,8 @@ static int write_file(struct fm_supervisor *sup, const struct fm_state_file *fil
 }
 
 /*
- * mounted.json goes last: where it has a volume under its name of now, a start takes what another
- * file has under a former one for old. So it waits for what could not be written of the others.
+ * mounted.json goes last: where it has a volume under both names, a start takes a wish under the
+ * former one for old. So it waits for what could not be written of the others.
  */
 static int save_file(struct fm_supervisor *sup, const struct fm_state_file *file,
 		     struct fm_err *err)

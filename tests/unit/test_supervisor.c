@@ -4978,6 +4978,19 @@ static void test_called_anew_full(void)
 			is_sealed_down(anew);
 			end();
 		}
+
+	/* Nor does a name that was taken back before all was written. */
+	begin_sealed_down(UUID_OF_ONE);
+	sim.is_disk_full = true;
+	sim.broken_file = FM_SUPERVISOR_MOUNTED;
+	sim.volume[0].name = anew;
+	is_sealed_down(anew);
+	kill_supervisor(false);
+	CU_ASSERT_TRUE(is_in_file(FM_SUPERVISOR_WISHES, anew));
+	sim.is_disk_full = false;
+	sim.volume[0].name = "one";
+	is_sealed_down("one");
+	end();
 }
 
 /* What an fmove-nvmed of before wrote: it does not say of which volume it is. */
@@ -5226,6 +5239,19 @@ static void keep_wish_of_another(const char *name)
 	keep_state(FM_SUPERVISOR_WISHES, text);
 }
 
+/* What an fmove-nvmed of before left where it was, when the name was another one for a while. */
+static void keep_mounted_as(const char *name)
+{
+	struct fm_json *all = fm_json_load(sim.file[file_number(FM_SUPERVISOR_MOUNTED)]);
+	char *text;
+
+	CU_ASSERT_EQUAL(fm_json_set(all, name, fm_json_copy(fm_json_get(all, "one"))), 0);
+	text = fm_json_dump(all, FM_JSON_SORTED_FILE);
+	keep_state(FM_SUPERVISOR_MOUNTED, text);
+	free(text);
+	fm_json_free(all);
+}
+
 /* Only what was said of it last is its own. */
 static void test_called_anew_before(void)
 {
@@ -5260,6 +5286,7 @@ static void test_called_anew_before(void)
 	run_for(10 * S);
 	kill_supervisor(false);
 	keep_wishes("one-former", "down", "two");
+	keep_mounted_as("one-former");
 	start_supervisor();
 	run_for(10 * S);
 	CU_ASSERT_EQUAL(sim.mounts, 1);
