@@ -97,7 +97,7 @@ struct fm_engine {
 	unsigned service_count;
 	void *service_state[FM_SERVICES_MAX];	/* of each of env.services */
 	struct fm_timer tick;
-	bool is_tick_left_out;		/* by the services, the last one: it came too late */
+	uint64_t left_out_until_ns;	/* the services, since a tick came late; 0: they are not */
 	bool is_started;
 	bool is_stopping;
 	bool is_stopped;

@@ -708,6 +708,12 @@ static void test_stood_still(void)
 	spin();
 	CU_ASSERT_FALSE_FATAL(ctl.is_closed);
 	CU_ASSERT_EQUAL(last.type, FM_WIRE_PING);
+	/* The other one stood still with it, and goes on later. */
+	for (unsigned i = 0; i < 19; i++) {
+		moved_ns += FM_NS_PER_S / 2;
+		spin();
+	}
+	CU_ASSERT_FALSE_FATAL(ctl.is_closed);
 	CU_ASSERT_EQUAL(asked.code, 0);
 	say(&reply);
 	CU_ASSERT_EQUAL(asked.code, -EBUSY);
