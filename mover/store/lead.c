@@ -67,6 +67,24 @@ static bool leads_to_later(const struct fm_path_parent *parent, const char *publ
 	return mine_ns > 0 && there_ns > mine_ns;
 }
 
+/*
+ * The commit in a store that is not durable has synced nothing. A sync that fails says so once: the
+ * kernel takes what could not be written for clean then, so the same again would prove nothing.
+ */
+static int sync_published(const struct fm_store_dir *sd, const struct fm_path_parent *parent,
+			  const char *published, struct fm_err *err)
+{
+	int ret = sd->store.is_durable ? 0 : fm_sys_syncfs(parent->fd);
+	struct fm_path_shown shown;
+
+	if (ret == 0)
+		return 0;
+	return fm_err_set(err, ret,
+			  "not all of \"%s\" is known to be on the disk (%s): remove it, and put "
+			  "it again",
+			  fm_path_show(published, &shown), fm_err_name(ret));
+}
+
 /* Looks and leads, beside nobody else who does. */
 static int lead(struct fm_store_dir *sd, const char *link, const struct fm_path_parent *parent,
 		const char *published, const struct fm_who *who, struct fm_group_dir *g,
@@ -103,8 +121,10 @@ int fm_lead(struct fm_store_dir *sd, const char *link, const char *published,
 	if (ret < 0)
 		return ret;
 	g = fm_sys_alloc(sizeof(*g));
-	ret = g ? lead(sd, link, &parent, published, who, g, err)
+	ret = g ? sync_published(sd, &parent, published, err)
 		: fm_err_sys(err, -ENOMEM, "allocate the look at the groups");
+	if (ret == 0)
+		ret = lead(sd, link, &parent, published, who, g, err);
 	free(g);
 	close(parent.fd);
 	return ret;

@@ -8,6 +8,8 @@
  * What is published is never older than the other groups beside it, whatever the clock says. Of
  * what is no group's, or has none any more, it counts when the link was led there, unless that is
  * still to come. One that leads nowhere is led in any case.
+ *
+ * What it is led to is on the disk, in a store that is not durable, too.
  */
 #ifndef FM_STORE_LEAD_H
 #define FM_STORE_LEAD_H
@@ -21,7 +23,8 @@ struct fm_who;
 /*
  * Leads the link of that checked path to `published`, a name beside it. -ENOENT: nothing has that
  * name, as when a rotation removes it just now. -ESTALE: it leads to what
- * was published later, and stays. Else as fm_symlink() that may replace. Worker threads.
+ * was published later, and stays. -EIO: what was published may not be on the disk. Else as
+ * fm_symlink() that may replace. Worker threads.
  */
 int fm_lead(struct fm_store_dir *dir, const char *link, const char *published,
 	    const struct fm_who *who, struct fm_err *err);

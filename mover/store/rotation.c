@@ -495,6 +495,9 @@ static int rotate(struct rotation *r, const char *published, uint32_t keep, stru
 		return fm_err_set(err, ret,
 				  "nothing is removed: this file system does not tell what was "
 				  "published from what gets its name later");
+	/* Before what it led to goes the link is on the disk. A durable store has seen to that. */
+	if (ret == 0 && !r->sd->store.is_durable)
+		ret = fm_tsys_fsync(r->parent.fd);
 	if (ret == 0)
 		ret = record(r, &newest);
 	if (ret == 0 || ret == -ENOSPC || ret == -EDQUOT)

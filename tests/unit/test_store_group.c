@@ -812,6 +812,27 @@ static void test_latest_by_order(void)
 	end();
 }
 
+/*
+ * Goal:   the link leads to what is on the disk in a store that is not durable, too, and is not led
+ *         where that is not known.
+ */
+static void test_latest_is_on_disk(void)
+{
+	begin(ON_DISK, false);
+	s->is_durable = false;
+	CU_ASSERT_EQUAL_FATAL(begin_at("a"), 0);
+	CU_ASSERT_EQUAL_FATAL(commit_at("a"), 0);
+	fm_fault_arm("store.syncfs", 1);
+	CU_ASSERT_EQUAL(lead_to("a"), -EIO);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is known to be on the disk"));
+	CU_ASSERT_EQUAL(access(at("latest"), F_OK), -1);
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(lead_to("a"), 0);
+	forget();
+	end();
+}
+
 static unsigned names_read;
 
 static void count_reads(void *ctx, const char *point)
@@ -1174,6 +1195,7 @@ static const struct fm_test tests[] = {
 	{ "a record that is a directory or a link is none", test_record_is_something_else },
 	{ "a record with a damaged bit is none", test_record_is_damaged },
 	{ "the latest is what was published last, and not by the clock", test_latest_by_order },
+	{ "the latest is on the disk", test_latest_is_on_disk },
 	{ "a list of all groups looks through the store once", test_list_walks_once },
 	{ "a list goes on behind what ended meanwhile", test_list_goes_on },
 	{ "those that are expected, by their names", test_expected_names },

@@ -85,6 +85,23 @@ static void test_last_ones_stay(void)
 	}
 }
 
+/* Goal: nothing goes before the link that led to it is on the disk, in any store. */
+static void test_link_is_on_disk(void)
+{
+	begin(ON_DISK, false);
+	s->is_durable = false;
+	publish(2, 2);
+	make_tree("t2");
+	fm_fault_arm("tree.fsync", 1);
+	CU_ASSERT_EQUAL(rotate("t2", 2), -EIO);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	CU_ASSERT_TRUE(is_whole("t0") && is_whole("t1") && is_whole("t2"));
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(rotate("t2", 2), 0);
+	CU_ASSERT_TRUE(!is_there("t0") && is_whole("t1") && is_whole("t2"));
+	end_with_record();
+}
+
 /* Fails each point that the text says, one blank behind the other. */
 static void fail_always(void *ctx, const char *point)
 {
@@ -682,6 +699,7 @@ static void test_record_is_damaged(void)
 
 static const struct fm_test tests[] = {
 	{ "the last ones stay, and what is nobody's turn", test_last_ones_stay },
+	{ "nothing goes before the link is on the disk", test_link_is_on_disk },
 	{ "what has a name by now is looked at", test_what_has_the_name_now },
 	{ "an inode's number that is given again is not it", test_no_birth },
 	{ "what gets the name at the last look stays", test_replaced_at_last },

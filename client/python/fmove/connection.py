@@ -188,13 +188,14 @@ class Connection:
             ) from why
 
     def _lead(self, published: Name, latest: str, keep_last: int, later: bool) -> Rotated:
-        fields = {**published.beside(latest).fields(), "to": to_json(published.last), "force": True}
+        fields: Dict[str, Any] = published.beside(latest).fields()
+        fields.update(to=to_json(published.last), force=True)
         if later:
             fields["later"] = True
-        if not keep_last:
-            self.answer("link", fields)
-            return Rotated()
-        done = self.answer("link", {**fields, "keep_last": keep_last}, timeout=REMOVE_S)
+        if keep_last:
+            fields["keep_last"] = keep_last
+        timeout = REMOVE_S if later or keep_last else None  # a file system may have to be synced
+        done = self.answer("link", fields, timeout=timeout)
         return Rotated(tuple(map(from_json, done.get("gone", []))), str(done.get("stays", "")))
 
     def _put_bytes(
