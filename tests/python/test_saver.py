@@ -360,6 +360,27 @@ class Save(Case):
         self.assert_seen(["last", "step1", "step2", "step3"])
         self.assertEqual(self.check_last(), 3)
 
+    def test_a_save_that_a_signal_ends_on_one_rank(self):
+        """It came while the one before was under way: the other rank is told before the next one."""
+
+        def rank_of(rank):
+            gate = Gate()
+            with fmove.torch.Saver(latest="last", timeout=60.0, connection=gate) as made:
+                made.save(self.shard(1, rank), self.name("step1"))
+                if rank == 1:
+                    state = self.shard(2, rank)
+                    interrupted(self, lambda: made.save(state, self.name("step2")))
+                    gate.is_open.set()
+                else:
+                    gate.is_open.set()
+                    made.save(self.shard(2, rank), self.name("step2"))
+                told = self.told(lambda: made.save(self.shard(3, rank), self.name("step3")))
+                assert ("step2 was not saved: rank 1: Interrupt" in told) == (rank == 0), told
+
+        self.assertEqual(ranks.run(2, rank_of), [0, 0])
+        self.assert_seen(["last", "step1", "step3"])
+        self.assertEqual(self.check_last(), 3)
+
     def test_ranks_in_different_saves(self):
         """One has left out a call. Nothing of two steps is seen, whatever the names are."""
         names = [("newest", "newest"), ("step1", "step2")]
