@@ -149,13 +149,13 @@ def _places_of(made: layout.Layout) -> Dict[Any, slice]:
 
 
 _remembered: "weakref.WeakSet[Image]" = weakref.WeakSet()
-_remembering = threading.Lock()
+_remembering = threading.RLock()  # a signal's handler may save, too
 
 
 def _forget() -> None:
     """Both processes show the same memory: a child sends none of it from where it lies."""
     global _remembered, _remembering
-    _remembered, _remembering = weakref.WeakSet(), threading.Lock()
+    _remembered, _remembering = weakref.WeakSet(), threading.RLock()
 
 
 os.register_at_fork(after_in_child=_forget)
