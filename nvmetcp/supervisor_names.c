@@ -126,6 +126,26 @@ static bool is_subsystem(const struct fm_json *entry, const struct fm_volume *vo
 	return !its || strcmp(its, volume->subsystem) == 0;
 }
 
+/* Whether another namespace was mounted by that name than the volume is configured as. */
+static bool is_other_namespace(const struct fm_supervisor *sup, const char *name,
+			       const struct fm_volume *volume)
+{
+	const char *wwid = text_in(fm_json_get(sup->mounted.entries, name), "wwid");
+
+	return wwid && fm_volume_is_no_wwid(volume, wwid);
+}
+
+/* Whether something stands under its name of now that may be its own. */
+static bool may_have_own(struct fm_supervisor *sup, const struct fm_volume *now)
+{
+	struct files files = files_of(sup);
+
+	for (unsigned i = 0; i < FILES; i++)
+		if (fm_json_get(files.at[i]->entries, now->name))
+			return !is_other_namespace(sup, now->name, now);
+	return false;
+}
+
 /*
  * The volume of the namespace that was mounted by that name, if that is configured, and nothing is
  * known by its name of now. NULL: there is none.
@@ -136,44 +156,53 @@ static const struct fm_volume *find_mounted(struct fm_supervisor *sup,
 {
 	const struct fm_json *entry = fm_json_get(sup->mounted.entries, name);
 	const char *subsystem = text_in(entry, "subsystem"), *wwid = text_in(entry, "wwid");
-	struct files files = files_of(sup);
 
 	for (unsigned i = 0; subsystem && wwid && i < config->count; i++) {
 		const struct fm_volume *now = &config->volumes[i];
 		struct fm_volume was = {.subsystem = subsystem, .mount_point = now->mount_point};
-		unsigned file = 0;
 
-		while (file < FILES && !fm_json_get(files.at[file]->entries, now->name))
-			file++;
-		if (file == FILES && fm_volume_is_named_by_now(now, &was, wwid))
+		if (fm_volume_is_named_by_now(now, &was, wwid) && !may_have_own(sup, now))
 			return now;
 	}
 	return NULL;
 }
 
 /*
- * Which volume the name meant: what another file says, else the configuration, unless the volume
- * that has the name now is known to have had another one, else what was mounted by that name.
+ * The volume that has the name now, unless that is known to have had another one, or another
+ * namespace was mounted by the name. NULL: it is not that one.
+ */
+static const struct fm_volume *find_unchanged(struct fm_supervisor *sup,
+					      const struct fm_supervisor_config *config,
+					      const char *name, const struct fm_json *entry)
+{
+	const struct fm_volume *now = find_named(config, name);
+	struct files files = files_of(sup);
+
+	return now && is_subsystem(entry, now) && !find_former_name(&files, now) &&
+			       !is_other_namespace(sup, name, now)
+		       ? now
+		       : NULL;
+}
+
+/*
+ * Which volume the name meant: what another file says, else the configuration, else what was
+ * mounted by that name.
  */
 static bool find_identity(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
 			  const char *name, const struct fm_json *entry, struct fm_volume *was,
 			  const char **wwid)
 {
-	const struct fm_volume *now = find_named(config, name);
+	const struct fm_volume *now = find_unchanged(sup, config, name, entry);
 	struct files files = files_of(sup);
 
 	for (unsigned i = 0; i < FILES; i++)
 		if (read_identity(fm_json_get(files.at[i]->entries, name), was, wwid) &&
 		    is_subsystem(entry, was))
 			return true;
-	if (now && is_subsystem(entry, now) && !find_former_name(&files, now)) {
-		*was = *now;
-		*wwid = "";
+	if (!now && fm_supervisor_find_left(sup, name, was, wwid) && is_subsystem(entry, was))
 		return true;
-	}
-	if (fm_supervisor_find_left(sup, name, was, wwid) && is_subsystem(entry, was))
-		return true;
-	now = now ? NULL : find_mounted(sup, config, name);
+	if (!now)
+		now = find_mounted(sup, config, name);
 	if (!now || !is_subsystem(entry, now))
 		return false;
 	*was = *now;

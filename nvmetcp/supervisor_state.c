@@ -637,6 +637,14 @@ static bool is_wwid_of(const struct fm_volume *volume, const char *wwid)
 		fm_identity_is_same_nguid(wwid + 4, volume->nguid));
 }
 
+bool fm_volume_is_no_wwid(const struct fm_volume *volume, const char *wwid)
+{
+	bool is_said = (volume->uuid[0] && strncmp(wwid, "uuid.", 5) == 0) ||
+		       (volume->nguid[0] && strncmp(wwid, "eui.", 4) == 0);
+
+	return is_said && !is_wwid_of(volume, wwid);
+}
+
 bool fm_volume_is_named_by_now(const struct fm_volume *now, const struct fm_volume *was,
 			       const char *wwid)
 {

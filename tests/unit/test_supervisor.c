@@ -5109,6 +5109,41 @@ static void test_called_anew_along(void)
 	}
 }
 
+/* As an fmove-nvmed of before had written it, of two namespaces of one subsystem. */
+static void keep_aged_of_two(void)
+{
+	char text[1024];
+
+	(void)snprintf(text, sizeof(text),
+		       "{\"one\":{\"subsystem\":\"%s\",\"wwid\":\"uuid." UUID_OF_ONE
+		       "\",\"size_bytes\":1,\"set_read_only\":\"\"},\"two\":{\"subsystem\":\"%s\","
+		       "\"wwid\":\"uuid.bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb\",\"size_bytes\":1,"
+		       "\"set_read_only\":\"\"}}",
+		       nqns[0], nqns[0]);
+	keep_state(FM_SUPERVISOR_MOUNTED, text);
+	keep_state(FM_SUPERVISOR_WISHES, "{\"one\":\"down\",\"two\":\"connected\"}");
+}
+
+/* The namespace tells it also where an fmove-nvmed of before did not say whose an entry is. */
+static void test_called_anew_along_aged(void)
+{
+	static const char *const now[][VOLUMES] = {
+		{"one", "two"}, {"one-anew", "one"}, {"two", "three"}, {"two", "one"}};
+
+	for (unsigned at = 0; at < 4; at++) {
+		begin(2);
+		sim.volume[1].subsystem = nqns[0];
+		sim.volume[1].uuid = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
+		keep_aged_of_two();
+		for (unsigned v = 0; v < 2; v++)
+			sim.volume[v].name = now[at][v];
+		start_supervisor();
+		CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, now[at][0], FM_WANT_DOWN));
+		CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, now[at][1], FM_WANT_CONNECTED));
+		end();
+	}
+}
+
 /* What each of the two volumes is wanted to be, and is, by its name of now; over a restart, too. */
 static void is_first_down(const char *name, bool is_second_there)
 {
@@ -7131,6 +7166,7 @@ static const struct fm_test tests[] = {
 	{"also with a full disk", test_called_anew_full},
 	{"also what an fmove-nvmed of before wrote", test_called_anew_aged},
 	{"also where names move along", test_called_anew_along},
+	{"also at the upgrade itself", test_called_anew_along_aged},
 	{"also where they do so at a reload", test_called_anew_reloaded},
 	{"also if it was gone for a while", test_called_anew_later},
 	{"what a name meant before is not taken for it", test_called_anew_before},
