@@ -476,21 +476,6 @@ bool fm_supervisor_find_left(const struct fm_supervisor *sup, const char *name,
 	return false;
 }
 
-/* Under whichever name. */
-static bool is_it_now(const struct fm_volume *now, const struct fm_volume *was, const char *wwid)
-{
-	return fm_volume_is_same_thing(now, was) || fm_volume_is_named_by_now(now, was, wwid);
-}
-
-static bool is_configured(const struct fm_supervisor_config *config, const struct fm_volume *volume,
-			  const char *wwid)
-{
-	for (unsigned i = 0; i < config->count; i++)
-		if (is_it_now(&config->volumes[i], volume, wwid))
-			return true;
-	return false;
-}
-
 static int take_down(struct fm_supervisor *sup, const struct fm_volume *volume, const char *wwid,
 		     bool is_read_write, const struct fm_json *one)
 {
@@ -518,7 +503,7 @@ int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_superviso
 			fm_log_warn("state: " FM_SUPERVISOR_HELD
 				    " makes no sense: something that was mounted here may not be "
 				    "known");
-		} else if (is_configured(config, &volume, wwid)) {
+		} else if (fm_supervisor_is_configured(config, &volume, wwid)) {
 			i++;
 			continue;
 		} else if (take_down(sup, &volume, wwid, is_read_write,
@@ -544,7 +529,7 @@ void fm_supervisor_give_left(struct fm_supervisor *sup)
 		fm_list_each(at, next, &sup->volumes) {
 			struct fm_supervised *v = fm_container_of(at, struct fm_supervised, link);
 
-			if (v->is_retired || !is_it_now(v->volume, &volume, wwid))
+			if (v->is_retired || !fm_volume_is_it_now(v->volume, &volume, wwid))
 				continue;
 			note_left(v, wwid, is_read_write);
 			note_left_devices(v, one);

@@ -57,8 +57,7 @@ static bool is_of(const struct fm_json *entry, const struct fm_volume *now)
 	struct fm_volume was;
 	const char *wwid;
 
-	return read_identity(entry, &was, &wwid) &&
-	       (fm_volume_is_same_thing(now, &was) || fm_volume_is_named_by_now(now, &was, wwid));
+	return read_identity(entry, &was, &wwid) && fm_volume_is_it_now(now, &was, wwid);
 }
 
 bool fm_supervisor_is_of_another(const struct fm_json *entry, const struct fm_volume *volume)
@@ -82,10 +81,10 @@ static const struct fm_volume *find_named(const struct fm_supervisor_config *con
 
 static bool is_configured(const struct fm_supervisor_config *config, const struct fm_json *entry)
 {
-	for (unsigned i = 0; i < config->count; i++)
-		if (is_of(entry, &config->volumes[i]))
-			return true;
-	return false;
+	struct fm_volume was;
+	const char *wwid;
+
+	return read_identity(entry, &was, &wwid) && fm_supervisor_is_configured(config, &was, wwid);
 }
 
 /* Another name, under which the file has it. NULL: there is none. */

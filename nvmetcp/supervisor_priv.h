@@ -773,6 +773,12 @@ bool fm_volume_is_same_place(const struct fm_volume *a, const struct fm_volume *
  * that wwid, at the same place. */
 bool fm_volume_is_named_by_now(const struct fm_volume *now, const struct fm_volume *was,
 			       const char *wwid);
+/* Whether it is the volume that had that wwid, as it was configured then: either of the two. */
+bool fm_volume_is_it_now(const struct fm_volume *now, const struct fm_volume *was,
+			 const char *wwid);
+/* ... under whichever name. */
+bool fm_supervisor_is_configured(const struct fm_supervisor_config *config,
+				 const struct fm_volume *was, const char *wwid);
 /* Whether the configuration says that it is another namespace than the one of that wwid. */
 bool fm_volume_is_no_wwid(const struct fm_volume *volume, const char *wwid);
 

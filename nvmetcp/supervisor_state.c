@@ -650,3 +650,18 @@ bool fm_volume_is_named_by_now(const struct fm_volume *now, const struct fm_volu
 {
 	return is_wwid_of(now, wwid) && fm_volume_is_same_place(now, was);
 }
+
+bool fm_volume_is_it_now(const struct fm_volume *now, const struct fm_volume *was,
+			 const char *wwid)
+{
+	return fm_volume_is_same_thing(now, was) || fm_volume_is_named_by_now(now, was, wwid);
+}
+
+bool fm_supervisor_is_configured(const struct fm_supervisor_config *config,
+				 const struct fm_volume *was, const char *wwid)
+{
+	for (unsigned i = 0; i < config->count; i++)
+		if (fm_volume_is_it_now(&config->volumes[i], was, wwid))
+			return true;
+	return false;
+}
