@@ -173,7 +173,7 @@ static void say_about(struct fm_together *t, unsigned node)
 	struct fm_session *s = session_of(t, node);
 	uint8_t body[FM_WIRE_STAGE_MAX];
 
-	if (!s)
+	if (!s || t->lacks_rules)	/* who asks is refused, and told why */
 		return;
 	t->said_to |= bit(node);
 	memcpy(t->about.job, t->is_id_good ? fm_together_job(t) : FM_STAGE_NO_JOB,
@@ -734,20 +734,26 @@ int fm_together_listed(struct fm_together *t, const struct fm_cache_key *key, in
 	return ret;
 }
 
-static int refuse_unknown(const char *store, const char *node, struct fm_err *err)
+static int refuse_unknown(const struct fm_togethers *all, const struct fm_stage_about *a,
+			  bool lacks_volume, struct fm_err *err)
 {
+	if (!lacks_volume)
+		return fm_err_set(err, -ENOENT,
+				  "%s has no store \"%s\" any more: who may read what was in it "
+				  "is not known",
+				  all->o.node, a->store);
 	return fm_err_set(err, -EAGAIN,
 			  "store \"%s\" of %s is on a volume that is not mounted: who may read it "
 			  "is not known (fmove nvme status there says why)",
-			  store, node);
+			  a->store, all->o.node);
 }
 
 static int refuse_reader(const struct fm_together *t, unsigned n, struct fm_err *err)
 {
 	unsigned by = 0;
 
-	if (t->lacks_volume && n != t->self)
-		return refuse_unknown(t->about.store, t->all->o.node, err);
+	if (t->lacks_rules && n != t->self)
+		return refuse_unknown(t->all, &t->about, t->lacks_volume, err);
 	while (by + 1 < t->about.count &&
 	       (!(rulers(t) & bit(by)) || t->peer[by].may_read & bit(n)))
 		by++;
@@ -816,8 +822,7 @@ void fm_together_begin(struct fm_together *t)
 	fm_together_tell_wanted(t);
 	if (t->peer[t->self].code && t->core)	/* refused before there was a run to tell it */
 		fm_run_refuse(t->core, t->peer[t->self].code);
-	check_source(t);
-	fm_together_wake(t);
+	fm_together_sort(t);	/* whom this node's rules leave out may never say a word */
 }
 
 /* A node hears of whom the first request is that named it: by his rights and quota it asks. */
@@ -1035,11 +1040,8 @@ static int check_rules(const struct fm_togethers *all, const struct fm_stage_abo
 	const struct fm_store_ops *ops = ref ? ref->store->ops : NULL;
 	int ret = 0;
 
-	if (!ref && fm_togethers_lack_volume(all, a))
-		ret = refuse_unknown(a->store, all->o.node, err);
-	else if (!ref && fm_togethers_lack_rules(all, a))
-		ret = fm_err_set(err, -ENOENT, "%s has no store \"%s\" any more: who may read "
-				 "what was in it is not known", all->o.node, a->store);
+	if (!ref && fm_togethers_lack_rules(all, a))
+		ret = refuse_unknown(all, a, fm_togethers_lack_volume(all, a), err);
 	if (ref && !(ops->lets_peer && ops->lets_peer(ref->store, peer)))
 		ret = fm_err_set(err, -EACCES,
 				 "%s may not read store \"%s\" of %s; \"peer:%s\" in the store's "

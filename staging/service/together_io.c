@@ -1515,11 +1515,12 @@ void fm_together_look_here(struct fm_together *t, const char *asker)
 
 	(void)snprintf(t->asker, sizeof(t->asker), "%s", asker ? asker : "");
 	t->store = fm_togethers_store(t->all, &t->about);
+	t->lacks_rules = fm_togethers_lack_rules(t->all, &t->about);
 	t->lacks_volume = fm_togethers_lack_volume(t->all, &t->about);
 	if (rules) {
 		t->peer[t->self].may_read = who_may_read(t, rules->store);
 		fm_engine_store_put(rules);
-	} else if (fm_togethers_lack_rules(t->all, &t->about)) {
+	} else if (t->lacks_rules) {
 		t->peer[t->self].may_read = UINT64_C(1) << t->self;
 	}
 	if (!t->store && !t->about.shared[0] && t->self == t->about.source)

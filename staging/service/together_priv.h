@@ -122,6 +122,7 @@ struct fm_together {
 	uint32_t *crc;			/* ... and their CRCs */
 	_Atomic uint64_t laid;		/* bytes of all that the worker found, and wrote */
 	bool is_ready;			/* all of them, READY */
+	bool lacks_rules;		/* fm_togethers_lack_rules(), at the look */
 	bool lacks_volume;		/* the source's store is here, on a volume that is away */
 	bool is_found;			/* it became so while it was looked for */
 	struct fm_together_slot slot[FM_RUN_SLOTS];

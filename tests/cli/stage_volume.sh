@@ -69,6 +69,7 @@ away='n[12]: failed: .*on a volume that is not mounted: who may read it is not k
 grep -q "$away" err || bad "n1 without the volume: $(cat err)"
 at 1 stage --check none --nodes n1,n2 n1:s/set >out 2>err && bad "asked at n1: $(cat err)"
 grep -q "$away" err && ! grep -q 'may not read' err || bad "asked at n1: $(cat err)"
+! grep 'may not read' "$dir/c/n2/log" || bad "n2 is told that n1 says whom it lets read"
 says 1 "$device" 0 ""
 await has_store 1 || bad "the store does not come again: $(cat err)"
 
