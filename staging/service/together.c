@@ -1227,6 +1227,7 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 	}
 	from = (unsigned)find_node(a, s->name);
 	note_id(t, from, a->job);
+	note_named(t, from, a);		/* before its word, which may end the run here */
 	hear_word(t, from, a->may_read);
 	settle_id(t);
 	if (t->about.shared[0] && !(t->said_to & bit(from)))
@@ -1235,7 +1236,6 @@ static void on_about(struct fm_togethers *all, struct fm_session *s, const struc
 		(void)refuse_reader(t, from, &err);
 		refuse_peer(s, m->run, &err);
 	}
-	note_named(t, from, a);
 	heard(t, from, a->is_in);
 	fm_together_check_invited(t);
 	free(a);

@@ -89,6 +89,12 @@ fmove stage --nodes all --json "n2:s/$long" >out 2>err
 [ $? -eq 3 ] || bad "n3 has what has a long name: $(cat out err)"
 must 3 "$(json job out)" 'n2:s/x*/.* does not come here: n3 may not read n2:s/x.*, says n2; '
 
+# Asked for by the node that leaves it out, too: the log of that one warns, since it was to have it.
+echo newer >"$source/f4"
+FMOVE_SOCKET=$dir/c/n2/fmoved.sock fmove stage --nodes all --json n2:s/set >out 2>err
+[ $? -eq 3 ] || bad "n3 has what n2 asked for: $(cat out err)"
+await grep -qE "warning: job $(json job out): n2:s/set does not come here: n3 may not read" "$dir/c/n3/log" || bad "n3 does not warn: $(grep 'may not read' "$dir/c/n3/log")"
+
 # What fails before there is a run has an id, too, and so has what one node stages alone.
 fmove stage --json n2:s/missing >out 2>err && bad "it staged nothing"
 must 1 "$(json job out)" 'missing is not staged: .*no such file'
