@@ -4,20 +4,22 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mover/base/fault.h"
 #include "mover/base/network.h"
 #include "mover/transport/rdma.h"
 
-#define ADDRS_SEEN_MAX 1024	/* of all interfaces; a host full of containers has hundreds */
 #define SYSFS_VALUE_MAX (INT32_MAX / 2)
+#define SYSFS_PATH_MAX 320		/* a name in it is at most NAME_MAX long */
+#define LOWER_DEPTH_MAX 8		/* the kernel stacks no more interfaces on each other */
 
 /* ---- one address ---- */
 
@@ -156,38 +158,58 @@ int fm_addr_connect_err(struct fm_err *err, int code)
 
 /* ---- interfaces ---- */
 
+/* Whether the want of descriptors or memory kept us from reading: that says nothing of what is
+ * there. */
+static bool is_want(int code)
+{
+	return code == EMFILE || code == ENFILE || code == ENOMEM;
+}
+
 /*
  * What /sys/class/net says of an interface; 0 when it says nothing, which for speed is common
- * (virtual links, link down).
+ * (virtual links, link down). A negative errno: it could not be read for want of something.
  */
-static uint32_t sysfs_value(const char *interface, const char *what)
+static int sysfs_value(const char *interface, const char *what)
 {
-	char path[128];
+	char path[SYSFS_PATH_MAX];
 	long long value = 0;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", interface, what);
-	f = fopen(path, "re");
+	f = FM_FAULT("addr.value") ? (errno = EMFILE, NULL) : fopen(path, "re");
 	if (!f)
-		return 0;
+		return is_want(errno) ? -errno : 0;
 	if (fscanf(f, "%lld", &value) != 1 || value < 0 || value > SYSFS_VALUE_MAX)
 		value = 0;
 	fclose(f);
-	return (uint32_t)value;
+	return (int)value;
 }
 
-/* Or stands on some: a VLAN, a bond, a bridge, one of these on another. */
-static bool is_hardware(const char *interface)
+/*
+ * 1: it is, or stands on some: a VLAN, a bond, a bridge, one of these on another. 0: it does not.
+ * A negative errno: it could not be found out for want of something.
+ */
+static int is_hardware(const char *interface, unsigned depth)
 {
-	char pattern[128];
-	glob_t found = { 0 };
-	bool is_found;
+	char path[SYSFS_PATH_MAX];
+	const struct dirent *entry;
+	int ret = 0;
+	DIR *dir;
 
-	snprintf(pattern, sizeof(pattern),
-		 "/sys/class/net/%s/{,lower_*/,lower_*/lower_*/}device", interface);
-	is_found = glob(pattern, GLOB_BRACE | GLOB_NOSORT, NULL, &found) == 0;
-	globfree(&found);
-	return is_found;
+	snprintf(path, sizeof(path), "/sys/class/net/%s/device", interface);
+	if (access(path, F_OK) == 0)
+		return 1;
+	if (depth == LOWER_DEPTH_MAX)
+		return 0;
+	snprintf(path, sizeof(path), "/sys/class/net/%s", interface);
+	dir = opendir(path);
+	if (!dir)
+		return is_want(errno) ? -errno : 0;
+	while (ret == 0 && (entry = readdir(dir)))
+		if (strncmp(entry->d_name, "lower_", strlen("lower_")) == 0)
+			ret = is_hardware(entry->d_name + strlen("lower_"), depth + 1);
+	closedir(dir);
+	return ret;
 }
 
 /* A second IPv4 address may carry a label, "eth0:1", in place of the interface's name. */
@@ -232,21 +254,27 @@ static bool address_of(const struct ifaddrs *ifa, struct sockaddr_storage *out)
 	return true;
 }
 
-/* addr->sa is set; the rest is what the interface and the RDMA device behind it say. */
-static void describe(struct fm_addr *addr, const struct ifaddrs *ifa, struct fm_rdma *rdma)
+/*
+ * addr->sa is set; the rest is what the interface and the RDMA device behind it say. A negative
+ * errno: the speed could not be read for want of something, and is 0.
+ */
+static int describe(struct fm_addr *addr, const struct ifaddrs *ifa, struct fm_rdma *rdma)
 {
 	char rail[FM_RAIL_NAME_MAX] = "";
 	uint32_t speed = 0;
+	int value;
 
 	interface_name(ifa, addr->name);
 	addr->prefix_len = prefix_of(ifa->ifa_netmask);
-	addr->speed_mbps = sysfs_value(addr->name, "speed");
+	value = sysfs_value(addr->name, "speed");
+	addr->speed_mbps = value > 0 ? (uint32_t)value : 0;
 	addr->is_rdma = rdma && fm_rdma_is_rail(rdma, addr, rail, &speed);
 	if (!addr->is_rdma)
-		return;
+		return value < 0 ? value : 0;
 	snprintf(addr->name, sizeof(addr->name), "%s", rail);
 	if (speed)
 		addr->speed_mbps = speed;
+	return value < 0 && !speed ? value : 0;
 }
 
 void fm_addr_describe(struct fm_addr *addr, struct fm_rdma *rdma, uint32_t *mtu)
@@ -254,6 +282,7 @@ void fm_addr_describe(struct fm_addr *addr, struct fm_rdma *rdma, uint32_t *mtu)
 	struct sockaddr_storage sa;
 	struct ifaddrs *all;
 	char name[FM_RAIL_NAME_MAX];
+	int value;
 
 	if (mtu)
 		*mtu = 0;
@@ -263,9 +292,10 @@ void fm_addr_describe(struct fm_addr *addr, struct fm_rdma *rdma, uint32_t *mtu)
 		if (!address_of(ifa, &sa) || !fm_addr_is_equal(&sa, &addr->sa))
 			continue;
 		interface_name(ifa, name);
-		if (mtu)
-			*mtu = sysfs_value(name, "mtu");
-		describe(addr, ifa, rdma);
+		value = mtu ? sysfs_value(name, "mtu") : 0;
+		if (value > 0)
+			*mtu = (uint32_t)value;
+		(void)describe(addr, ifa, rdma);
 		break;
 	}
 	freeifaddrs(all);
@@ -287,7 +317,7 @@ bool fm_addr_find_dead(const struct sockaddr_storage *to, struct fm_addr *out)
 		is_itself = fm_addr_is_equal(&at.sa, to);
 		is_running = (ifa->ifa_flags & wanted) == wanted;
 		is_alive = is_running || (is_alive && !is_itself);
-		describe(&at, ifa, NULL);
+		(void)describe(&at, ifa, NULL);
 		*out = at;
 		is_found = true;
 	}
@@ -318,20 +348,38 @@ unsigned fm_addr_interface(const struct sockaddr_storage *wanted)
 
 struct candidate {
 	struct fm_addr addr;
+	char interface[FM_RAIL_NAME_MAX];
+	bool is_hardware;
 	unsigned rank;		/* less is better */
 };
 
-static unsigned rank_of(const struct fm_addr *addr, const struct ifaddrs *ifa)
+static unsigned rank_of(const struct candidate *c)
 {
-	char name[FM_RAIL_NAME_MAX];
-	unsigned rank = 4;
+	unsigned rank = c->addr.is_rdma ? 0 : c->is_hardware ? 2 : 4;
 
-	interface_name(ifa, name);
-	if (addr->is_rdma)
-		rank = 0;
-	else if (is_hardware(name))
-		rank = 2;
-	return rank + (fm_addr_is_link_local(&addr->sa) ? 1 : 0);
+	return rank + (fm_addr_is_link_local(&c->addr.sa) ? 1 : 0);
+}
+
+/* Fills in the candidate seen[at], whose address is set. Its interface is looked at once, however
+ * many addresses it has. */
+static int fill_candidate(struct candidate *seen, size_t at, const struct ifaddrs *ifa,
+			  struct fm_rdma *rdma)
+{
+	struct candidate *c = &seen[at];
+	size_t same = 0;
+	int ret = describe(&c->addr, ifa, rdma);
+
+	if (ret < 0)
+		return ret;
+	interface_name(ifa, c->interface);
+	while (strcmp(seen[same].interface, c->interface) != 0)
+		same++;
+	ret = same < at ? seen[same].is_hardware : is_hardware(c->interface, 0);
+	if (ret < 0)
+		return ret;
+	c->is_hardware = ret;
+	c->rank = rank_of(c);
+	return 0;
 }
 
 static int compare(const void *left, const void *right)
@@ -347,35 +395,46 @@ static int compare(const void *left, const void *right)
 	return memcmp(&a->addr.sa, &b->addr.sa, sizeof(a->addr.sa));
 }
 
-int fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max)
+/* The candidates among all; how many, or a negative errno. */
+static int find_candidates(const struct ifaddrs *all, struct fm_rdma *rdma,
+			   struct candidate seen[static FM_ADDR_SEEN_MAX])
 {
 	const unsigned wanted = IFF_UP | IFF_RUNNING;
+	size_t count = 0;
+
+	for (const struct ifaddrs *ifa = all; ifa && count < FM_ADDR_SEEN_MAX;
+	     ifa = ifa->ifa_next) {
+		int ret;
+
+		if ((ifa->ifa_flags & wanted) != wanted || (ifa->ifa_flags & IFF_LOOPBACK) ||
+		    !address_of(ifa, &seen[count].addr.sa))
+			continue;
+		ret = fill_candidate(seen, count, ifa, rdma);
+		if (ret < 0)
+			return ret;
+		count++;
+	}
+	return (int)count;
+}
+
+int fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max)
+{
 	struct candidate *seen;
 	struct ifaddrs *all;
-	size_t count = 0;
+	int count = -ENOMEM;
 
 	if ((FM_FAULT("addr.list") ? (errno = EMFILE, -1) : getifaddrs(&all)) < 0)
 		return -errno;
-	seen = calloc(ADDRS_SEEN_MAX, sizeof(*seen));
-	for (struct ifaddrs *ifa = all; seen && ifa && count < ADDRS_SEEN_MAX;
-	     ifa = ifa->ifa_next) {
-		struct candidate *c = &seen[count];
-
-		if ((ifa->ifa_flags & wanted) != wanted || (ifa->ifa_flags & IFF_LOOPBACK) ||
-		    !address_of(ifa, &c->addr.sa))
-			continue;
-		describe(&c->addr, ifa, rdma);
-		c->rank = rank_of(&c->addr, ifa);
-		count++;
-	}
+	seen = calloc(FM_ADDR_SEEN_MAX, sizeof(*seen));
+	if (seen)
+		count = find_candidates(all, rdma, seen);
 	freeifaddrs(all);
-	if (!seen)
-		return -ENOMEM;
-	qsort(seen, count, sizeof(*seen), compare);
-	if (count > max)
-		count = max;
-	for (size_t i = 0; i < count; i++)
+	if (count > 0)
+		qsort(seen, (size_t)count, sizeof(*seen), compare);
+	if (count > 0 && (size_t)count > max)
+		count = (int)max;
+	for (int i = 0; i < count; i++)
 		out[i] = seen[i].addr;
 	free(seen);
-	return (int)count;
+	return count;
 }

@@ -20,6 +20,8 @@ struct fm_rdma;
 
 #define FM_ADDR_TEXT_MAX (INET6_ADDRSTRLEN + 16)	/* with %INTERFACE */
 #define FM_ADDR_PORT_TEXT_MAX (FM_ADDR_TEXT_MAX + 9)	/* with [ ] : PORT */
+/* of all interfaces that are looked at; a host full of containers has hundreds */
+#define FM_ADDR_SEEN_MAX 1024
 
 /* "10.0.0.2", "fe80::1%eth0"; "?" for a family we do not know. */
 void fm_addr_text(const struct sockaddr_storage *sa, char out[FM_ADDR_TEXT_MAX]);
@@ -64,10 +66,12 @@ unsigned fm_addr_interface(const struct sockaddr_storage *sa);
 
 /*
  * How many addresses of ours may carry data: of interfaces that are up, no loopback. If there are
- * more than max, those of RDMA devices come first, then those of hardware and of what stands on it
- * (VLANs, bonds), then the rest (containers); link-local ones last in each. The order is of the
- * addresses alone: what else is there does not change it. rdma may be NULL. Or a negative errno:
- * they could not be read, which says nothing of them.
+ * more than max, those of RDMA devices come first, then those of hardware and of what stands on it,
+ * at any depth, by what the kernel calls its lower interfaces, then the rest. VLANs, bonds and
+ * bridges stand on theirs; of what containers have, macvlans and a VXLAN bound to a port do, too,
+ * but no veth and no bridge of such. Link-local ones are last in each. At most FM_ADDR_SEEN_MAX.
+ * rdma may be NULL. Or a negative errno: they could not be read, for want of descriptors or memory
+ * say, which says nothing of them.
  */
 int fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max);
 
