@@ -147,6 +147,13 @@ static size_t addrs(struct fm_net *net, struct fm_addr *out, size_t max)
 	return 0;
 }
 
+static bool has_addr(struct fm_net *net, const struct sockaddr_storage *sa)
+{
+	(void)net;
+	(void)sa;
+	return false;
+}
+
 static void ctl_addrs(const struct fm_ctl *c, struct fm_addr *local, struct fm_addr *remote)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)&local->sa;
@@ -219,6 +226,7 @@ static const struct fm_net_ops net_ops = {
 	.ctl_close = ctl_close,
 	.ctl_peer = ctl_peer,
 	.addrs = addrs,
+	.has_addr = has_addr,
 	.ctl_addrs = ctl_addrs,
 	.data_port = data_port,
 	.data_dial = data_dial,

@@ -146,6 +146,8 @@ struct fm_flow {
 	struct fm_registered_place *place;
 	struct fm_lane_user user;	/* of the lane */
 	struct fm_list owner_at;	/* the control thread's */
+	/* its addresses were among those of this node, of the peer: the control thread's */
+	bool was_here, was_there;
 	struct fm_task attach_task, look_task, close_task, down_task, gone_task, last_task,
 		free_task;
 	bool is_leaving;			/* the control thread's: gone_task has run */

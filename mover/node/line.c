@@ -86,13 +86,6 @@ void fm_line_way(const struct fm_session *s, struct fm_session_way *out)
 	show_way(&local, &remote, out);
 }
 
-static bool is_ours(const struct fm_session *s, const struct fm_addr *addr)
-{
-	struct fm_addr own[FM_ADDRS_MAX];
-
-	return fm_reach_is_ours(addr, own, net_of(s)->ops->addrs(net_of(s), own, FM_ADDRS_MAX));
-}
-
 void fm_line_lost_way(const struct fm_session *s, struct fm_session_way *out, bool *is_dead)
 {
 	struct fm_ctl *ctl = fm_line_ctl(s);
@@ -105,7 +98,8 @@ void fm_line_lost_way(const struct fm_session *s, struct fm_session_way *out, bo
 	if (local.sa.ss_family == AF_UNSPEC)
 		return;
 	show_way(&local, &remote, out);
-	*is_dead = !fm_network_is_loopback(&local.sa) && !is_ours(s, &local);
+	*is_dead = !fm_network_is_loopback(&local.sa) &&
+		   !net_of(s)->ops->has_addr(net_of(s), &local.sa);
 }
 
 static void line_free(struct fm_session *s, struct fm_line **line)

@@ -119,7 +119,7 @@ static void our_addrs(struct fm_session *s, struct fm_wire_addrs *out)
 	const char *why;
 	size_t n = net_of(s)->ops->addrs(net_of(s), addr, FM_ADDRS_MAX);
 
-	_Static_assert(FM_ADDRS_MAX <= FM_WIRE_ADDRS_MAX, "all our addresses fit the message");
+	_Static_assert(FM_ADDRS_MAX == FM_WIRE_ADDRS_MAX, "a full list of ours is full there");
 	memset(out, 0, sizeof(*out));	/* it is compared byte by byte */
 	out->tcp_port = net_of(s)->ops->data_port(net_of(s), FM_KIND_TCP, &why);
 	out->rdma_port = net_of(s)->ops->data_port(net_of(s), FM_KIND_RDMA, &why);
@@ -383,52 +383,62 @@ static bool addr_text(const struct fm_wire_addr *wire, char text[INET6_ADDRSTRLE
 			 INET6_ADDRSTRLEN);
 }
 
-/* Ends the TCP connections of this address, at either end. TCP itself would wait half a minute. */
-static void cut_tcp(struct fm_session *s, const struct fm_wire_addr *wire, bool is_ours)
+/* The address that a connection shows. False: it shows none. */
+static bool from_text(const char *shown, struct fm_wire_addr *out)
 {
-	char text[INET6_ADDRSTRLEN];
+	char ip[INET6_ADDRSTRLEN];
 
-	if (!addr_text(wire, text))
-		return;
-	fm_list_each(at, next, &s->flows) {
-		struct fm_flow *f = fm_container_of(at, struct fm_flow, owner_at);
+	(void)snprintf(ip, sizeof(ip), "%.*s", (int)strcspn(shown, "%"), shown);
+	*out = (struct fm_wire_addr){ .family = strchr(ip, ':') ? 6 : 4 };
+	return inet_pton(out->family == 4 ? AF_INET : AF_INET6, ip, out->address) == 1;
+}
 
-		if (f->kind == FM_KIND_TCP &&
-		    fm_conn_is_address(is_ours ? f->info.local_addr : f->info.remote_addr, text))
-			fm_flow_cut(f, is_ours ? "its address or its carrier is gone here"
-					       : "its address or its carrier is gone there");
-	}
+static bool is_here(struct fm_session *s, const struct fm_wire_addr *wire)
+{
+	struct fm_addr own;
+
+	from_wire(wire, &own);
+	return net_of(s)->ops->has_addr(net_of(s), &own.sa);
 }
 
 /*
- * Whether an address that was there is no more. A full list may only have no room for it; but not
- * while one has that stands behind it: see addrs() of struct fm_net_ops.
+ * TCP itself would wait half a minute. Of the peer we have only its list: one that is full may have
+ * no room for an address that is well. Then what nothing comes back over ends for that.
  */
-static bool is_gone(const struct fm_wire_addrs *before, unsigned index,
-		    const struct fm_wire_addrs *now)
+void fm_rail_check_flow(struct fm_session *s, struct fm_flow *f)
 {
-	if (addr_of(now, &before->addr[index]))
-		return false;
-	if (now->count < FM_ADDRS_MAX)
-		return true;
-	for (unsigned i = index + 1; i < before->count; i++)
-		if (addr_of(now, &before->addr[i]))
-			return true;
-	return false;
+	const struct fm_wire_addrs *listed = &s->rails.remote;
+	struct fm_wire_addr local, remote;
+	bool is_local_here, is_remote_there;
+
+	if (f->kind != FM_KIND_TCP || !from_text(f->info.local_addr, &local) ||
+	    !from_text(f->info.remote_addr, &remote))
+		return;
+	is_local_here = is_here(s, &local);
+	is_remote_there = addr_of(listed, &remote);
+	if (f->was_here && !is_local_here)
+		fm_flow_cut(f, "its address or its carrier is gone here");
+	else if (f->was_there && !is_remote_there && listed->count < FM_WIRE_ADDRS_MAX)
+		fm_flow_cut(f, "its address or its carrier is gone there");
+	f->was_here |= is_local_here;
+	f->was_there |= is_remote_there;
 }
 
-static void cut_what_is_gone(struct fm_session *s, const struct fm_wire_addrs *before,
-			     const struct fm_wire_addrs *now, bool is_ours)
+static void check_flows(struct fm_session *s)
+{
+	fm_list_each(at, next, &s->flows)
+		fm_rail_check_flow(s, fm_container_of(at, struct fm_flow, owner_at));
+}
+
+static void tell_line_gone(struct fm_session *s, const struct fm_wire_addrs *before)
 {
 	struct fm_addr gone;
 
 	for (unsigned i = 0; i < before->count; i++) {
-		if (!is_gone(before, i, now))
+		if (is_here(s, &before->addr[i]))
 			continue;
-		cut_tcp(s, &before->addr[i], is_ours);
 		from_wire(&before->addr[i], &gone);
-		if (is_ours)
-			fm_line_address_gone(s, &gone);
+		fm_line_address_gone(s, &gone);
 	}
 }
 
@@ -491,8 +501,6 @@ void fm_rail_on_addrs(struct fm_session *s, const struct fm_wire_msg *msg)
 	const struct fm_wire_addrs *m = &msg->addrs;
 
 	if (s->rails.is_known)
-		cut_what_is_gone(s, &s->rails.remote, m, false);
-	if (s->rails.is_known)
 		look_for_new(s, &s->rails.remote, m);
 	if (s->rails.is_known && is_other_privacy(&s->rails.remote, m)) {
 		fm_session_log(s, FM_LOG_INFO,
@@ -505,6 +513,7 @@ void fm_rail_on_addrs(struct fm_session *s, const struct fm_wire_msg *msg)
 	s->rails.is_stale = s->rails.is_known;
 	s->rails.remote = *m;
 	s->rails.is_known = true;
+	check_flows(s);
 	if (s->peer)
 		fm_peer_learn(s->peer, m);
 	if (s->is_dialler && !s->rails.is_stale)
@@ -530,11 +539,12 @@ void fm_rail_tick(struct fm_session *s, uint64_t now_ns)
 	if (s->is_closed || now_ns < r->looked_ns + LOOK_NS)
 		return;
 	r->looked_ns = now_ns;
+	check_flows(s);
 	our_addrs(s, &now);
 	if (memcmp(&now, &r->sent, sizeof(now)) == 0)
 		return;
 	fm_log_info("our addresses changed: %s is told", s->name);
-	cut_what_is_gone(s, &r->sent, &now, true);
+	tell_line_gone(s, &r->sent);
 	tell_line(s, &now);
 	look_for_new(s, &r->sent, &now);
 	if (is_other_privacy(&r->sent, &now))

@@ -18,6 +18,7 @@
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
 
+struct fm_flow;
 struct fm_session;
 
 #define FM_RAILS_MAX 128		/* pairs of addresses that are tried */
@@ -84,6 +85,12 @@ void fm_rail_send_addrs(struct fm_session *s);
  */
 void fm_rail_look(struct fm_session *s);
 void fm_rail_tick(struct fm_session *s, uint64_t now_ns);
+
+/*
+ * Ends a TCP connection an address of which is gone at either end. To call when it is made, and
+ * whenever addresses may have changed: an address that was never listed is not gone.
+ */
+void fm_rail_check_flow(struct fm_session *s, struct fm_flow *f);
 
 /* The session has another line. If it goes another way, what else went the old one's is cut:
  * whoever waits for it waits in vain. */

@@ -88,7 +88,7 @@ static bool parse(const char *host, struct fm_addr *out)
 	return out->sa.ss_family != 0;
 }
 
-bool fm_reach_is_ours(const struct fm_addr *addr, const struct fm_addr *own, size_t count)
+static bool is_ours(const struct fm_addr *addr, const struct fm_addr *own, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (fm_network_is_same(&own[i].sa, &addr->sa))
@@ -124,7 +124,7 @@ static bool may_dial(const struct fm_reach *r, const struct fm_way *way, const s
 	*out = (struct fm_reach_dial){ .to = &way->to };
 	if (!parse(way->to.host, &to))
 		return !way->is_learned;	/* a name: only a person gives those */
-	if (way->is_learned && fm_reach_is_ours(&to, own, own_count))
+	if (way->is_learned && is_ours(&to, own, own_count))
 		return false;
 	return find_local(&to, own, own_count, r->rounds, &out->local) || !way->is_learned;
 }

@@ -44,9 +44,6 @@ int fm_reach_init(struct fm_reach *r, const struct fm_peer_opts *o, struct fm_er
 /* What the configuration names is what it was. */
 bool fm_reach_is_same(const struct fm_reach *r, const struct fm_peer_opts *o);
 
-/* Whether that is one of our addresses. */
-bool fm_reach_is_ours(const struct fm_addr *addr, const struct fm_addr *own, size_t count);
-
 /* The next one of this round. false: there is none, and the next call begins another round. own:
  * our addresses, as they are now. */
 bool fm_reach_next(struct fm_reach *r, const struct fm_addr *own, size_t own_count,

@@ -734,6 +734,7 @@ static int add_flow(struct fm_session *s, struct fm_conn *conn, int rail, uint64
 	s->flow_count++;
 	s->up[f->kind]++;
 	fm_rail_is_found(s, &f->info);
+	fm_rail_check_flow(s, f);
 	fm_session_log(s, FM_LOG_INFO, "%s: connection %s -> %s%s%s is up, lane %u (%s)", s->name,
 		       f->info.local_addr, f->info.remote_addr, f->info.local[0] ? " on " : "",
 		       f->info.local, f->lane->index, f->info.note);

@@ -71,7 +71,7 @@ unsigned fm_addr_interface(const struct sockaddr_storage *sa);
  * bridges stand on theirs; of what containers have, macvlans and a VXLAN bound to a port do, too,
  * but no veth and no bridge of such. Link-local ones are last in each. At most FM_ADDR_SEEN_MAX.
  * rdma may be NULL. Or a negative errno: they could not be read, for want of descriptors or memory
- * say, which says nothing of them.
+ * say, which says nothing of them; *out is as it was.
  */
 int fm_addr_list(struct fm_rdma *rdma, struct fm_addr *out, size_t max);
 

@@ -45,7 +45,7 @@ struct net {
 	bool is_started, is_stopped;
 	bool is_tcp_allowed;
 	char no_rdma[FM_ERR_TEXT_MAX];
-	struct fm_addr addrs[FM_ADDRS_MAX];	/* as they were read last */
+	struct fm_addr addrs[FM_ADDR_SEEN_MAX];	/* as they were read last */
 	size_t addr_count;
 	uint64_t addrs_until_ns;	/* when to read them again; 0: at once */
 	unsigned domains;
@@ -294,16 +294,20 @@ void fm_net_set_join(struct fm_net *base, const struct fm_tls_join_events *event
  * read last stays. */
 static void net_read_addrs(struct net *net)
 {
-	struct fm_addr addrs[FM_ADDRS_MAX];
-	int count = fm_addr_list(net->rdma, addrs, FM_ADDRS_MAX);
+	int count = fm_addr_list(net->rdma, net->addrs, FM_ADDR_SEEN_MAX);
 
+	net->addrs_until_ns = fm_loop_now(net->loop) + ADDRS_FRESH_NS;
 	if (count < 0) {
 		fm_log_debug("read our addresses: %s", fm_err_name(count));
 		return;
 	}
-	memcpy(net->addrs, addrs, (size_t)count * sizeof(addrs[0]));
 	net->addr_count = (size_t)count;
-	net->addrs_until_ns = fm_loop_now(net->loop) + ADDRS_FRESH_NS;
+}
+
+static void net_refresh_addrs(struct net *net)
+{
+	if (fm_loop_now(net->loop) >= net->addrs_until_ns)
+		net_read_addrs(net);
 }
 
 static size_t net_addrs(struct fm_net *base, struct fm_addr *out, size_t max)
@@ -311,14 +315,24 @@ static size_t net_addrs(struct fm_net *base, struct fm_addr *out, size_t max)
 	struct net *net = net_of(base);
 	size_t count;
 
-	if (fm_loop_now(net->loop) >= net->addrs_until_ns)
-		net_read_addrs(net);
+	net_refresh_addrs(net);
 	count = max < net->addr_count ? max : net->addr_count;
 	for (size_t i = 0; i < count; i++) {
 		out[i] = net->addrs[i];
 		out[i].private_bits = fm_networks_bits(&net->private_networks, &out[i].sa);
 	}
 	return count;
+}
+
+static bool net_has_addr(struct fm_net *base, const struct sockaddr_storage *sa)
+{
+	struct net *net = net_of(base);
+
+	net_refresh_addrs(net);
+	for (size_t i = 0; i < net->addr_count; i++)
+		if (fm_network_is_same(&net->addrs[i].sa, sa))
+			return true;
+	return net->addr_count == FM_ADDR_SEEN_MAX;
 }
 
 size_t fm_net_list_addrs(struct fm_loop *loop, struct fm_addr *out, size_t max,
@@ -427,6 +441,7 @@ static const struct fm_net_ops net_ops = {
 	.ctl_peer = fm_ctl_peer,
 	.ctl_addrs = fm_ctl_addrs,
 	.addrs = net_addrs,
+	.has_addr = net_has_addr,
 	.data_port = net_data_port,
 	.data_dial = net_data_dial,
 	.domain_new = net_domain_new,

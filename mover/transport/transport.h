@@ -391,11 +391,14 @@ struct fm_net_ops {
 	const char *(*ctl_peer)(const struct fm_ctl *ctl);
 
 	/*
-	 * Our addresses that may carry data, at most FM_ADDRS_MAX; as they were, if they cannot be
-	 * read just now. In an order in which each has its place whatever others there are: a list
-	 * that is full leaves out the last of them.
+	 * Our addresses that may carry data, at most max; as they were, if they cannot be read just
+	 * now. Those that serve best come first: a list that is full leaves out the last of them.
 	 */
 	size_t (*addrs)(struct fm_net *net, struct fm_addr *out, size_t max);
+
+	/* Whether that is one of ours that may carry data, also where a list has no room for it;
+	 * ports do not count. True where we have more than can be looked at. */
+	bool (*has_addr)(struct fm_net *net, const struct sockaddr_storage *sa);
 
 	/* The address at our end, at the peer's end, of a control connection: always worth trying
 	 * for TCP. */

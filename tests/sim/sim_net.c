@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "mover/base/fault.h"
+#include "mover/base/network.h"
 #include "mover/wire/wire.h"
 #include "tests/sim/sim_priv.h"
 
@@ -414,6 +415,17 @@ static size_t net_addrs(struct fm_net *net, struct fm_addr *out, size_t max)
 	return count;
 }
 
+static bool net_has_addr(struct fm_net *net, const struct sockaddr_storage *sa)
+{
+	struct fm_addr all[FM_ADDRS_MAX];
+	size_t count = net_addrs(net, all, sizeof(all) / sizeof(all[0]));
+
+	for (size_t i = 0; i < count; i++)
+		if (fm_network_is_same(&all[i].sa, sa))
+			return true;
+	return false;
+}
+
 static void net_ctl_addrs(const struct fm_ctl *c, struct fm_addr *local, struct fm_addr *remote)
 {
 	struct sim *s = sim_of(c->net);
@@ -699,6 +711,7 @@ static const struct fm_net_ops net_ops = {
 	.ctl_close = net_ctl_close,
 	.ctl_peer = net_ctl_peer,
 	.addrs = net_addrs,
+	.has_addr = net_has_addr,
 	.ctl_addrs = net_ctl_addrs,
 	.data_port = net_data_port,
 	.data_dial = net_data_dial,

@@ -14,6 +14,7 @@
 #include "mover/base/list.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
+#include "mover/base/network.h"
 #include "mover/base/worker.h"
 #include "mover/node/engine.h"
 #include "mover/node/session.h"
@@ -24,6 +25,7 @@
 #define SLAB (64u << 10)
 #define STEP_NS (100 * FM_NS_PER_MS)
 #define PORTS 4
+#define ALL_ADDRS_MAX (FM_ADDRS_MAX + 2 * PORTS + 1)
 #define DIALS_MAX 64
 
 struct fm_ctl {
@@ -65,6 +67,7 @@ static unsigned ports;
 /* addresses that lead nowhere, before those of the ports; of ours one more is behind them */
 static unsigned others_here, others_there;
 static bool is_unplugged;		/* our last port */
+static bool is_order_other;		/* of the peer's ports: the last one comes first */
 static bool is_one_subnet;		/* all ports */
 static bool is_well;			/* the network: from port i to port i, frames arrive ... */
 static bool is_link_local_only;		/* ... of link-local addresses */
@@ -273,7 +276,7 @@ static void other_address(unsigned number, unsigned host, struct fm_addr *out)
 
 static size_t net_addrs(struct fm_net *net, struct fm_addr *out, size_t max)
 {
-	struct fm_addr all[FM_ADDRS_MAX + 2 * PORTS + 1];
+	struct fm_addr all[ALL_ADDRS_MAX];
 	size_t n = 0;
 
 	(void)net;
@@ -288,6 +291,17 @@ static size_t net_addrs(struct fm_net *net, struct fm_addr *out, size_t max)
 	n = n < max ? n : max;
 	memcpy(out, all, n * sizeof(all[0]));
 	return n;
+}
+
+static bool net_has_addr(struct fm_net *net, const struct sockaddr_storage *sa)
+{
+	struct fm_addr all[ALL_ADDRS_MAX];
+	size_t count = net_addrs(net, all, sizeof(all) / sizeof(all[0]));
+
+	for (size_t i = 0; i < count; i++)
+		if (fm_network_is_same(&all[i].sa, sa))
+			return true;
+	return false;
 }
 
 static uint16_t net_port(struct fm_net *net, enum fm_kind of, const char **why)
@@ -393,6 +407,7 @@ static const struct fm_net_ops net_ops = {
 	.ctl_peer = ctl_peer,
 	.ctl_addrs = net_ctl_addrs,
 	.addrs = net_addrs,
+	.has_addr = net_has_addr,
 	.data_port = net_port,
 	.data_dial = net_data_dial,
 	.domain_new = domain_new,
@@ -473,7 +488,7 @@ static void say_addrs(unsigned port_count)
 		add_addr(&m.addrs, &a, 0);
 	}
 	for (unsigned i = 0; i < 2 * port_count; i++) {
-		address(i / 2, i % 2, 2, &a);
+		address(is_order_other ? port_count - 1 - i / 2 : i / 2, i % 2, 2, &a);
 		add_addr(&m.addrs, &a, i % 2 ? 0 : (uint8_t)privacy);
 	}
 	say(&m);
@@ -1087,54 +1102,85 @@ static void test_lanes(void)
 	end();
 }
 
-/*
- * Goal:   an address for which a full list has no room any more is not one that is gone: what goes
- *         over it goes on. One that is gone is still noticed, at either end.
- * Method: addresses that stand before the two ports come up here, then there.
- */
-static void test_full_list(void)
+static void begin_full(unsigned here, unsigned there)
 {
 	kind = FM_KIND_TCP;
 	lanes = conns_here = 1;
 	conns_there = 0;
-	others_here = FM_ADDRS_MAX - 5;
-	others_there = FM_ADDRS_MAX - 4;
+	others_here = here;
+	others_there = there;
 	begin(2);
 	is_well = true;
 	(void)until_up();
 	CU_ASSERT_TRUE_FATAL(are_all_up());
 	is_well = false;		/* what is cut stays so */
+}
 
+static void end_full(void)
+{
+	end();
+	others_here = others_there = 0;
+	is_unplugged = is_order_other = false;
+	kind = FM_KIND_RDMA;
+}
+
+/*
+ * Goal:   an address for which a full list has no room any more is not one that is gone: what goes
+ *         over it goes on. Of ours, one that is gone is noticed whatever the list has room for.
+ * Method: addresses that stand before the two ports come up, and push the second one out or not;
+ *         then it is unplugged. The list is as full, or even the same, afterwards.
+ */
+static void test_full_list(void)
+{
+	begin_full(FM_ADDRS_MAX - 5, 0);
 	others_here = FM_ADDRS_MAX - 2;
 	pass(5 * FM_NS_PER_S);
 	CU_ASSERT_TRUE(up[0] && up[1]);
+	is_unplugged = true;
+	pass(5 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(up[0] && !up[1]);
+	end_full();
+
+	begin_full(FM_ADDRS_MAX - 3, 0);	/* the last listed is the second port's */
+	is_unplugged = true;
+	pass(5 * FM_NS_PER_S);
+	CU_ASSERT_TRUE(up[0] && !up[1]);
+	end_full();
+}
+
+/*
+ * Goal:   a peer's list that is full says of none that it is gone, in whatever order it is. One
+ *         that is not says so, also of what was pushed out before.
+ * Method: others push out the second port, then the first one, which stood before the second.
+ */
+static void test_full_list_there(void)
+{
+	begin_full(0, FM_ADDRS_MAX - 4);
 	others_there = FM_ADDRS_MAX - 2;
 	say_addrs(2);
 	pass(FM_NS_PER_S);
 	CU_ASSERT_TRUE(up[0] && up[1]);
-
-	others_here = FM_ADDRS_MAX - 5;
-	pass(5 * FM_NS_PER_S);
-	CU_ASSERT_TRUE(up[0] && up[1]);
-	others_here = FM_ADDRS_MAX - 3;
-	is_unplugged = true;
-	pass(5 * FM_NS_PER_S);
-	CU_ASSERT_TRUE(up[0] && !up[1]);
-
 	others_there = FM_ADDRS_MAX - 4;
 	say_addrs(2);
+	others_there = FM_ADDRS_MAX - 2;
+	is_order_other = true;
+	say_addrs(2);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_TRUE(up[0] && up[1]);
+	is_order_other = false;
 	others_there = 0;
+	say_addrs(1);
+	pass(FM_NS_PER_S);
+	CU_ASSERT_TRUE(up[0] && !up[1]);
 	say_addrs(0);
 	pass(FM_NS_PER_S);
 	CU_ASSERT_FALSE(up[0] || up[1]);
-	end();
-	others_here = 0;
-	is_unplugged = false;
-	kind = FM_KIND_RDMA;
+	end_full();
 }
 
 static const struct fm_test tests[] = {
-	{"an address for which a full list has no room is not gone", test_full_list},
+	{"an address of ours that is gone is found so, listed or not", test_full_list},
+	{"a peer's full list says of no address that it is gone", test_full_list_there},
 	{"a peer whose addresses come and go is not dialled all the time", test_flapping},
 	{"a rail over which nothing comes back ends, if the peer is heard elsewhere", test_silent},
 	{"all connections of a cable end with the first that finds it cut", test_silent_together},

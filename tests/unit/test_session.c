@@ -123,6 +123,13 @@ static size_t net_addrs(struct fm_net *net, struct fm_addr *out, size_t max)
 	return 0;
 }
 
+static bool net_has_addr(struct fm_net *net, const struct sockaddr_storage *sa)
+{
+	(void)net;
+	(void)sa;
+	return false;
+}
+
 static uint16_t net_port(struct fm_net *net, enum fm_kind kind, const char **why)
 {
 	(void)net;
@@ -153,6 +160,7 @@ static const struct fm_net_ops net_ops = {
 	.ctl_peer = ctl_peer,
 	.ctl_addrs = ctl_addrs,
 	.addrs = net_addrs,
+	.has_addr = net_has_addr,
 	.data_port = net_port,
 	.domain_new = domain_new,
 	.domain_free = domain_free,

@@ -140,11 +140,13 @@ static void test_bound_to_the_rail(void)
 static void test_what_is_to_be_had(void)
 {
 	struct fm_data_dial dial = { .kind = FM_KIND_RDMA, .done = on_dialled };
+	const struct sockaddr_storage nobodys = { .ss_family = AF_INET };
 	struct fm_addr addrs[FM_ADDRS_MAX];
 	struct fm_loop *loop = loop_new();
 	const char *why = NULL;
 	struct dialled d = { 0 };
 	struct node n;
+	size_t count;
 	int fd;
 
 	CU_ASSERT_EQUAL(node_try(loop, &n, 1, false, NULL), 0);
@@ -170,7 +172,11 @@ static void test_what_is_to_be_had(void)
 	CU_ASSERT_EQUAL(n.net->ops->data_port(n.net, FM_KIND_TCP, &why), fm_net_port(n.net));
 	CU_ASSERT_PTR_NULL(why);
 	CU_ASSERT_EQUAL(n.net->ops->data_port(n.net, FM_KIND_TCP, NULL), fm_net_port(n.net));
-	CU_ASSERT_TRUE(n.net->ops->addrs(n.net, addrs, FM_ADDRS_MAX) <= FM_ADDRS_MAX);
+	count = n.net->ops->addrs(n.net, addrs, FM_ADDRS_MAX);
+	CU_ASSERT_TRUE_FATAL(count <= FM_ADDRS_MAX);
+	for (size_t i = 0; i < count; i++)
+		CU_ASSERT_TRUE(n.net->ops->has_addr(n.net, &addrs[i].sa));
+	CU_ASSERT_FALSE(n.net->ops->has_addr(n.net, &nobodys));
 	node_free(&n);
 	fm_loop_free(loop);
 }
