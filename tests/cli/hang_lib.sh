@@ -22,6 +22,11 @@ end_fs() {
 	rm -f "$heard"
 }
 
+# One that has read something reads on. One that only begins may wait for its file to be opened when it stops, and never come to read.
+is_reading() {
+	fmove status --json | grep -q '"path":"hung[0-9]*","state":"copying",[^}]*"bytes":[1-9]'
+}
+
 # Two nodes, and a put of each of its files by nobody; slow, so that all of them are under way when it stops. Some wait for a place, and are
 # looked at then.
 begin_puts() {
@@ -36,7 +41,7 @@ begin_puts() {
 		as_nobody fmove put "$hung/$i" "n2:s/hung$i" >/dev/null 2>&1 &
 		puts="$puts $!"
 	done
-	await sh -c 'fmove status --json | grep -q "\"path\":\"hung"' || bad "no put of $hung begins"
+	await is_reading || bad "no put of $hung begins"
 }
 
 stop_fs() {
