@@ -5171,10 +5171,13 @@ static void test_called_anew_reloaded(void)
 						   {"two", "one"}};
 
 	for (unsigned at = 0; at < 6; at++) {
+		char forgotten[64];
 		unsigned mounts;
 
 		begin_sealed_down(UUID_OF_ONE);
 		sim.volume_count = 2;
+		keep_state(FM_SUPERVISOR_NODES,
+			   "{\"n9\":{\"since_ms\":1,\"forgotten\":{\"one\":\"n1\"}}}");
 		start_supervisor();
 		if (at % 2)
 			run_until("mount");
@@ -5185,8 +5188,11 @@ static void test_called_anew_reloaded(void)
 		sim.volume[1].name = now[at / 2][1];
 		set_config();
 		is_first_down(now[at / 2][0], true);
-		if (at % 2 == 0)
+		if (at % 2 == 0) {
+			(void)snprintf(forgotten, sizeof(forgotten), "\"%s\"", now[at / 2][0]);
+			CU_ASSERT_TRUE(is_in_file(FM_SUPERVISOR_NODES, forgotten));
 			CU_ASSERT_EQUAL(sim.mounts, mounts);
+		}
 		end();
 	}
 
