@@ -67,8 +67,10 @@ static void test_all_there(void)
 	struct fm_mounts mounts = mounts_now();
 
 	CU_ASSERT_TRUE(mounts.count > 0);
+	/* Tests beside this one have file systems that answer nobody. */
 	for (size_t i = 0; i < mounts.count; i++)
-		if (access(mounts.mounts[i].point, F_OK) == 0)
+		if (strncmp(mounts.mounts[i].fs_type, "fuse", 4) != 0 &&
+		    access(mounts.mounts[i].point, F_OK) == 0)
 			check_point(mounts.mounts[i].point);
 	fm_mounts_free(&mounts);
 	check_point("/");
