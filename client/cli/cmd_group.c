@@ -370,26 +370,30 @@ static void left_out(struct command *c, unsigned i, const char *text)
 	c->ret[i] = fm_found_wrong(&c->why[i], -ECANCELED, text);
 }
 
-/* Whether only the answer may be missing: the group may be there. */
+/* Whether only the answer may be missing: the group may be there, or still come. */
 static bool may_have_begun(int code)
 {
-	return code == -ECANCELED || code == -ETIMEDOUT || code == -ECONNRESET;
+	return code == -ECANCELED || fm_api_exit(code) == FM_EXIT_UNREACHABLE;
 }
 
 /*
  * Drops it where it is, or may be: the path is refused to all until it ends. False: it may stay,
- * and it is said, there and as its error, what ends it: nobody else knows the ID.
+ * and it is said, there and as its error, what ends it: nobody else knows the ID. is_sure: it was
+ * begun. A begin without an answer may be under way, and come behind the discard: what is not there
+ * then is not dropped.
  */
-static bool drop(struct command *c, unsigned i, const char *state)
+static bool drop(struct command *c, unsigned i, bool is_sure)
 {
 	int ret = do_one(c, i, DISCARD);
 	char text[FMOVE_TEXT_MAX];
 
-	if (ret == 0 || ret == -ENOENT || ret == -EPERM)
+	if (ret == 0 || (ret == -ENOENT && is_sure) || ret == -EPERM)
 		return true;
 	(void)snprintf(text, sizeof(text),
-		       "it %s, and cannot be dropped: %.200s; fmove group discard %s ends it there",
-		       state, c->why[i].text, c->id);
+		       "it %s, and %s: %.200s; fmove group discard %s ends it there",
+		       is_sure ? "was begun" : "may have been begun",
+		       ret == -ENOENT ? "if not, may come yet" : "cannot be dropped",
+		       c->why[i].text, c->id);
 	fm_say("%s: %.200s: %s", c->args.cmd->name, c->dests[i], text);
 	c->ret[i] = fm_found_wrong(&c->why[i], ret, text);
 	return false;
@@ -411,11 +415,12 @@ static int begin_nowhere(struct command *c, unsigned at)
 
 	drop_begin(c);
 	for (unsigned i = 0; i < c->count; i++)
-		if (i != at && (i > at || drop(c, i, "was begun")))
+		if (i != at && (i > at || drop(c, i, true)))
 			left_out(c, i, "it is not begun, since another one failed");
-	if (!may_have_begun(why.code) || drop(c, at, "may have been begun"))
+	if (!may_have_begun(why.code) || drop(c, at, false))
 		c->why[at] = why;
-	c->ret[at] = why.code;
+	c->why[at].code = c->ret[at] = why.code;	/* only the text is of the discard */
+	c->why[at].exit = why.exit;
 	c->id = NULL;
 	return status;
 }
@@ -443,7 +448,7 @@ static int begin_end(struct command *c, int status)
 	if (is_open && status != FM_EXIT_DONE) {
 		drop_begin(c);
 		for (unsigned i = 0; i < c->count; i++)
-			(void)drop(c, i, "was begun");
+			(void)drop(c, i, true);
 	}
 	fmove_close(c->conn);
 	free(c->expect);

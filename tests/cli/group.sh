@@ -344,6 +344,34 @@ fmove group discard "$id" n3:s/cut >out 2>err || grep -q 'no group was begun' er
 begun n2:s/cut
 ok fmove group discard "$id" n2:s/cut
 
+# A begin whose answer is missing may come behind the discard that finds nothing: of a daemon that answers the one with $1, and the other so.
+cat >overtaken.py <<'END'
+import json, socket, sys, threading
+def serve(one):
+    while asked := one.recv(65536):
+        asked = json.loads(asked)
+        code = {"group_begin": sys.argv[1], "group_discard": "ENOENT"}.get(asked["op"])
+        said = {"event": "error", "code": code, "exit": 1, "text": "as told"} if code else {"event": "done"}
+        one.send(json.dumps(said | {"id": asked["id"]}).encode())
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind("overtaken.sock")
+listener.listen()
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+END
+for code in EHOSTDOWN ECONNABORTED EHOSTUNREACH ENETDOWN ETIMEDOUT ECANCELED; do
+	python3 overtaken.py $code &
+	daemon=$!
+	await test -S overtaken.sock
+	fmove --socket overtaken.sock group begin --json n2:s/late >out 2>err && bad "$code: it is begun"
+	grep -Eq 'n2:s/late: it may have been begun, and if not, may come yet: .*; fmove group discard [0-9a-f]{32} ends it there$' err ||
+		bad "$code: the ID is not said: $(cat err)"
+	grep -q "\"code\":\"$code\",\"text\":\"it may have been begun" out || bad "$code: --json: $(cat out)"
+	kill $daemon
+	wait $daemon 2>/dev/null
+	rm overtaken.sock
+done
+
 # ---- more groups than a page has, in order; nobody sees those of a store that he may not read
 
 for i in 9 3 7 1 5 8 2 4 6; do
