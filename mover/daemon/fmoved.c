@@ -486,20 +486,23 @@ static int start_join(struct fm_fmoved *fmoved, struct fm_err *err)
 
 /* ---- signals, the watchdog ---- */
 
-/* It takes long. */
+/*
+ * It is looked at again and again from its begin on: a look that comes late tells that this process
+ * stood still itself, and what it waits for perhaps not. That time does not count.
+ */
 static void look_at_stop(struct fm_timer *timer)
 {
 	struct fm_fmoved *fmoved = fm_container_of(timer, struct fm_fmoved, deadline);
 	uint64_t now_ns = fm_loop_now(fmoved->loop);
 
-	/* This process may have stood still itself, and what it waits for not. */
 	fmoved->stop_by_ns += now_ns - timer->at_ns;
 	if (now_ns >= fmoved->stop_by_ns) {
 		fm_log_error("not stopped within %llu s; ending as it is",
 			     (unsigned long long)(STOP_NS / FM_NS_PER_S));
 		_exit(1);	/* no exit handlers: threads are still running */
 	}
-	fmoved->is_cut = fm_engine_awaits_callers(fmoved->engine);
+	fmoved->is_cut = now_ns >= fmoved->stop_by_ns - (STOP_NS - HOLDERS_NS) &&
+			 fm_engine_awaits_callers(fmoved->engine);
 	if (fmoved->is_cut)
 		fm_loop_stop(fmoved->loop);
 	else
@@ -526,7 +529,7 @@ static void begin_stop(struct fm_fmoved *fmoved, const char *why)
 	sd_notify(0, "STOPPING=1");
 	fmoved->stop_by_ns = fm_loop_now(fmoved->loop) + STOP_NS;
 	fmoved->deadline.fire = look_at_stop;
-	fm_timer_set(fmoved->loop, &fmoved->deadline, fm_loop_now(fmoved->loop) + HOLDERS_NS);
+	fm_timer_set(fmoved->loop, &fmoved->deadline, fm_loop_now(fmoved->loop) + STOP_LOOK_NS);
 	fm_follow_stop(fmoved->follow);
 	fm_api_stop(fmoved->api);
 	fm_invites_stop(fmoved->invites);
