@@ -781,7 +781,6 @@ void fm_fmoved_end(struct fm_fmoved *fmoved)
 {
 	if (fmoved->loop) {
 		fm_follow_stop(fmoved->follow);
-		fm_timer_clear(fmoved->loop, &fmoved->deadline);
 		fm_timer_clear(fmoved->loop, &fmoved->watchdog);
 		if (fmoved->signals.is_added)
 			fm_watch_del(fmoved->loop, &fmoved->signals);
