@@ -485,6 +485,14 @@ static int say_stays(const struct rotation *r, struct fm_err *err)
 			  fm_path_show(r->first, &shown), r->why, more);
 }
 
+/* Before what it led to goes the link is on the disk. A durable store has seen to that. */
+static int sync_link(const struct rotation *r, struct fm_err *err)
+{
+	int ret = r->sd->store.is_durable ? 0 : fm_tsys_fsync(r->parent.fd);
+
+	return ret < 0 ? fm_path_fail(err, ret, "sync the directory of the link", r->link) : 0;
+}
+
 static int rotate(struct rotation *r, const char *published, uint32_t keep, struct fm_err *err)
 {
 	struct fm_rotation_entry newest;
@@ -495,9 +503,8 @@ static int rotate(struct rotation *r, const char *published, uint32_t keep, stru
 		return fm_err_set(err, ret,
 				  "nothing is removed: this file system does not tell what was "
 				  "published from what gets its name later");
-	/* Before what it led to goes the link is on the disk. A durable store has seen to that. */
-	if (ret == 0 && !r->sd->store.is_durable)
-		ret = fm_tsys_fsync(r->parent.fd);
+	if (ret == 0 && sync_link(r, err) < 0)
+		return err->code;	/* also for want of room: nothing goes for that */
 	if (ret == 0)
 		ret = record(r, &newest);
 	if (ret == 0 || ret == -ENOSPC || ret == -EDQUOT)

@@ -5,6 +5,7 @@
 #include <glob.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 
 #include "mover/base/fault.h"
 #include "mover/store/rotation_record.h"
@@ -85,7 +86,20 @@ static void test_last_ones_stay(void)
 	}
 }
 
-/* Goal: nothing goes before the link that led to it is on the disk, in any store. */
+static int sync_error;		/* of every fsync, or 0 */
+
+int fsync(int fd)
+{
+	if (sync_error == 0)
+		return (int)syscall(SYS_fsync, fd);
+	errno = sync_error;
+	return -1;
+}
+
+/*
+ * Goal: nothing goes before the link that led to it is on the disk, in any store, nor for the room
+ *       that a disk lacks for that.
+ */
 static void test_link_is_on_disk(void)
 {
 	begin(ON_DISK, false);
@@ -97,6 +111,11 @@ static void test_link_is_on_disk(void)
 	CU_ASSERT_TRUE(fm_fault_fired());
 	CU_ASSERT_TRUE(is_whole("t0") && is_whole("t1") && is_whole("t2"));
 	fm_fault_arm(NULL, 0);
+	sync_error = ENOSPC;
+	CU_ASSERT_EQUAL(rotate("t2", 2), -ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "sync the directory of the link \"l\""));
+	CU_ASSERT_TRUE(is_whole("t0") && is_whole("t1") && is_whole("t2"));
+	sync_error = 0;
 	CU_ASSERT_EQUAL(rotate("t2", 2), 0);
 	CU_ASSERT_TRUE(!is_there("t0") && is_whole("t1") && is_whole("t2"));
 	end_with_record();
