@@ -11,6 +11,7 @@
 
 #include "mover/base/env.h"
 #include "mover/base/err.h"
+#include "mover/base/fault.h"
 #include "mover/base/loop.h"
 #include "mover/join/join_addrs.h"
 #include "mover/transport/net.h"
@@ -173,7 +174,7 @@ static bool dial_once(struct talk *t)
 	};
 
 	memcpy(how.key, t->joining->key, FM_KEY_LEN);
-	t->ctl = fm_net_join_dial(t->net, &how);
+	t->ctl = FM_FAULT("joining.dial") ? NULL : fm_net_join_dial(t->net, &how);
 	return t->ctl;
 }
 
@@ -192,8 +193,10 @@ static int dial(struct talk *t, struct fm_err *err)
 		.ready = cancel_ready, .fd = t->joining->cancel_fd, .events = EPOLLIN};
 	if (t->cancel.fd > 0 && fm_watch_add(t->loop, &t->cancel, err) < 0)
 		return err->code;
-	if (!dial_once(t))
+	if (!dial_once(t)) {
+		no_cancel(t);
 		return fm_err_set(err, -ENOMEM, "out of memory");
+	}
 	t->deadline.fire = deadline_fire;
 	t->again.fire = dial_again;
 	t->notice_ns = fm_loop_now(t->loop) + NOTICE_NS;

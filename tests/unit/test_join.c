@@ -19,6 +19,7 @@
 #include "client/cli/joining.h"
 #include "config/keys.h"
 #include "mover/base/env.h"
+#include "mover/base/fault.h"
 #include "mover/base/log.h"
 #include "mover/base/loop.h"
 #include "mover/base/worker.h"
@@ -666,6 +667,26 @@ static void test_nobody_there(void)
 	(void)close(fd);
 }
 
+/* Without memory to dial, a signal is not looked for any more either. */
+static void test_no_memory(void)
+{
+	int cancel[2];
+
+	CU_ASSERT_EQUAL_FATAL(pipe(cancel), 0);
+	scene_begin();
+	joiner_start();
+	scene.joining.cancel_fd = cancel[0];
+	scene_end();
+	fm_fault_arm("joining.dial", 1);
+	scene.ret = fm_joining_run(&scene.joining, &scene.answer, &scene.end, &scene.err);
+	CU_ASSERT_TRUE(fm_fault_fired());
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(scene.ret, -ENOMEM);
+	CU_ASSERT_EQUAL(scene.end, FM_JOINING_NOT_THERE);
+	(void)close(cancel[0]);
+	(void)close(cancel[1]);
+}
+
 /* The daemon stops while a worker decides: the new node learns that nobody knows, and nothing is
  * left over. */
 static void test_stop_meanwhile(void)
@@ -872,6 +893,7 @@ static const struct fm_test tests[] = {
 	  test_engine_refuses_a_known_one },
 	{ "a server with another key is told nothing", test_wrong_server },
 	{ "an address where nobody listens is said", test_nobody_there },
+	{ "nothing stays behind where there is no memory to dial", test_no_memory },
 	{ "a stop in the middle leaves nothing over", test_stop_meanwhile },
 	{ "admitted is who has a good token, a free name and a new key", test_admit },
 	{ "who would make the configuration a mistake is not admitted",
