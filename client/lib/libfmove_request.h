@@ -142,7 +142,11 @@ void fm_lib_get_begin(struct fmove *c, struct fm_lib_request *req, const struct 
 void fm_lib_own_add(struct fm_json_writer *w, const struct fmove_name *own,
 		    const struct fmove_options *opts);
 
-/* fmove_get() of a file of at most so many bytes, > 0; -EFBIG before any of a larger one comes. */
+/*
+ * fmove_get() of a file of at most so many bytes, > 0; -EFBIG before any of a larger one comes. A
+ * daemon that is older than this library, until it is restarted, refuses to be told how many: it is
+ * asked once more without that, and all of a larger file comes.
+ */
 int fm_lib_get_at_most(struct fmove *c, int fd, uint64_t bytes_max, const struct fmove_name *name,
 		       const struct fmove_options *opts, struct fmove_result *result,
 		       struct fmove_error *err);

@@ -435,8 +435,12 @@ int fm_lib_get_at_most(struct fmove *c, int fd, uint64_t bytes_max, const struct
 		       const struct fmove_options *opts, struct fmove_result *result,
 		       struct fmove_error *err)
 {
-	const struct move m = {.name = name, .fd = fd, .bytes_max = bytes_max};
+	struct move m = {.name = name, .fd = fd, .bytes_max = bytes_max};
+	int ret = move(c, &m, opts, result, err);
 
+	if (ret != -EINVAL || ftruncate(fd, 0) < 0)
+		return ret;
+	m.bytes_max = 0;
 	return move(c, &m, opts, result, err);
 }
 

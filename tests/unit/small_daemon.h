@@ -44,6 +44,7 @@ struct counts {
 	atomic_bool is_strange;		/* answers are no JSON */
 	atomic_bool tells_progress;	/* once, before each answer */
 	atomic_bool forgets;		/* a put is EBADF, and whoever shows a buffer waits */
+	atomic_bool is_older;		/* the key "bytes" is EINVAL */
 	char jobs[48];			/* what answers have as "jobs"; or "" */
 };
 
@@ -89,12 +90,12 @@ static void say_progress(int fd, unsigned long id)
 	(void)!write(fd, text, strlen(text));
 }
 
-static void say_unknown(int fd, unsigned long id)
+static void say_error(int fd, unsigned long id, const char *code)
 {
 	char text[96];
 
 	(void)snprintf(text, sizeof(text),
-		       "{\"event\":\"error\",\"id\":%lu,\"code\":\"EBADF\",\"text\":\"\"}", id);
+		       "{\"event\":\"error\",\"id\":%lu,\"code\":\"%s\",\"text\":\"\"}", id, code);
 	(void)!write(fd, text, strlen(text));
 }
 
@@ -160,7 +161,9 @@ static bool answer(int fd, unsigned pause_us)
 	if (counts->tells_progress)
 		say_progress(fd, strtoul(id + 5, NULL, 10));
 	if (counts->forgets)
-		say_unknown(fd, strtoul(id + 5, NULL, 10));
+		say_error(fd, strtoul(id + 5, NULL, 10), "EBADF");
+	else if (counts->is_older && strstr(request, "\"bytes\":"))
+		say_error(fd, strtoul(id + 5, NULL, 10), "EINVAL");
 	else if (counts->is_strange)
 		(void)!write(fd, "\x7f" "FM2", 4);
 	else if (counts->says_more)

@@ -458,6 +458,21 @@ static void test_copies(void)
 	CU_ASSERT_TRUE(ours.struct_size == sizeof(ours) && ours.a == 0 && ours.b == 0);
 }
 
+/* Goal: a daemon that is older than the library, as after an upgrade until it is restarted, does
+ * what it did before. */
+static void test_older_daemon(void)
+{
+	struct fmove *c = up(8, 0);
+	char memory[8];
+
+	counts->is_older = true;
+	CU_ASSERT_EQUAL(fmove_get_memory(c, memory, sizeof(memory), &there, NULL, NULL, NULL), 0);
+	CU_ASSERT_EQUAL(counts->asked, 2);
+	CU_ASSERT_EQUAL(fmove_get(c, fd, &there, NULL, NULL, NULL), 0);
+	CU_ASSERT_EQUAL(counts->asked, 3);
+	down(c);
+}
+
 /* What a call tells by a function is of this library's size. */
 static bool is_whole(void *ctx, const struct fmove_peer *node)
 {
@@ -702,6 +717,7 @@ static const struct fm_test tests[] = {
 	{ "how to check, by a value that is none", test_no_such_check },
 	{ "a list that does not end", test_a_list_without_end },
 	{ "whose a job is, also of an older daemon", test_whose_job },
+	{ "memory gets a file from an older daemon, too", test_older_daemon },
 	{ "the position of a whole file is its caller's", test_position_is_the_callers },
 	{ "the requests of a call have one time together", test_one_time_for_all },
 	{ "what the caller has locked stays locked", test_locks_stay },
