@@ -12,10 +12,14 @@
 #define KEPT_MAX 256u	/* what is more stays open for good */
 
 /*
- * Those of files with a lock, plus one; 0: none. Without a lock of its own, which a child could
- * find taken: whoever takes one out has it alone.
+ * Those of files with a lock. Without a lock of their own, which a child could find taken: whoever
+ * makes one busy has it alone.
  */
-static atomic_int kept[KEPT_MAX];
+static struct {
+	atomic_int number;	/* plus one; 0: none; -1: busy */
+	dev_t dev;		/* of what it was: the caller may have closed it, as with ... */
+	ino_t ino;		/* ... closefrom(3), and the number be another file's */
+} kept[KEPT_MAX];
 
 /* By anybody, this process among them; also if nobody can say. */
 static bool is_locked(int fd)
@@ -27,11 +31,19 @@ static bool is_locked(int fd)
 
 static void keep(int own)
 {
+	struct stat st;
+
+	if (fstat(own, &st) < 0)
+		return;
 	for (unsigned i = 0; i < KEPT_MAX; i++) {
 		int none = 0;
 
-		if (atomic_compare_exchange_strong(&kept[i], &none, own + 1))
-			return;
+		if (!atomic_compare_exchange_strong(&kept[i].number, &none, -1))
+			continue;
+		kept[i].dev = st.st_dev;
+		kept[i].ino = st.st_ino;
+		atomic_store(&kept[i].number, own + 1);
+		return;
 	}
 }
 
@@ -46,10 +58,17 @@ static void close_or_keep(int own)
 static void look_again(void)
 {
 	for (unsigned i = 0; i < KEPT_MAX; i++) {
-		int own = atomic_exchange(&kept[i], 0) - 1;
+		int number = atomic_load(&kept[i].number);
+		struct stat st;
+		bool is_ours;
 
-		if (own >= 0)
-			close_or_keep(own);
+		if (number <= 0 || !atomic_compare_exchange_strong(&kept[i].number, &number, -1))
+			continue;
+		is_ours = fstat(number - 1, &st) == 0 && st.st_dev == kept[i].dev &&
+			  st.st_ino == kept[i].ino;
+		atomic_store(&kept[i].number, 0);
+		if (is_ours)
+			close_or_keep(number - 1);
 	}
 }
 

@@ -665,6 +665,42 @@ static void test_later_locks_stay(void)
 	CU_ASSERT_EQUAL(open_descriptors(), before);
 }
 
+/* The descriptor that has the least number of those of our file, but for fd; -1: there is none. */
+static int other_of_file(void)
+{
+	struct stat ours, at;
+
+	CU_ASSERT_EQUAL_FATAL(fstat(fd, &ours), 0);
+	for (int i = 3; i < 1024; i++)
+		if (i != fd && fstat(i, &at) == 0 && at.st_dev == ours.st_dev &&
+		    at.st_ino == ours.st_ino)
+			return i;
+	return -1;
+}
+
+/* Goal: what a put left open for a lock, and somebody else closed, as by closefrom(3), is not
+ * closed once more: the number is another file's. */
+static void test_kept_is_anothers(void)
+{
+	const struct fmove_options opts = {
+		.struct_size = sizeof(opts), .progress_ms = 1000, .progress = lock_it};
+	struct flock none = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+	struct fmove *c = up(1, 0);
+	int kept;
+
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_SET), 0);
+	counts->tells_progress = true;
+	CU_ASSERT_EQUAL(put(c, &opts, NULL, NULL), 0);
+	kept = other_of_file();
+	CU_ASSERT_TRUE_FATAL(kept >= 0);
+	CU_ASSERT_EQUAL(fcntl(fd, F_SETLK, &none), 0);
+	CU_ASSERT_EQUAL(dup2(dir, kept), kept);
+	CU_ASSERT_EQUAL(put(c, NULL, NULL, NULL), 0);
+	CU_ASSERT_EQUAL(close(kept), 0);
+	CU_ASSERT_EQUAL(other_of_file(), -1);
+	down(c);
+}
+
 static void make_hub(void)
 {
 	for (unsigned i = 0; i < HUB_DIRS; i++)
@@ -722,6 +758,7 @@ static const struct fm_test tests[] = {
 	{ "the requests of a call have one time together", test_one_time_for_all },
 	{ "what the caller has locked stays locked", test_locks_stay },
 	{ "what is locked meanwhile stays locked", test_later_locks_stay },
+	{ "a number that was kept may be another file's", test_kept_is_anothers },
 	{ "the calls leave nothing behind", test_end },
 };
 FM_TEST_MAIN("sized", tests)

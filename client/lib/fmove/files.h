@@ -211,7 +211,8 @@ struct fmove_result {
 /*
  * Send what fd holds from where it stands to its end (a regular file or a pipe) to name. opts may
  * be NULL. -ECANCELED. POSIX locks of the file (fcntl(2), lockf(3)) that this process has, or takes
- * meanwhile, stay: while there is one, what the call opened of the file may stay open.
+ * meanwhile, stay: while there is one, what the call opened of the file may stay open. One that
+ * another thread takes in the very moment in which the call ends may go; OFD locks never do.
  */
 int fmove_put(struct fmove *c, int fd, const struct fmove_name *name,
 	      const struct fmove_options *opts, struct fmove_result *result,
