@@ -43,7 +43,7 @@ static bool read_identity(const struct fm_json *entry, struct fm_volume *was, co
 	return true;
 }
 
-static bool is_known(const struct fm_json *entry)
+bool fm_supervisor_is_known(const struct fm_json *entry)
 {
 	struct fm_volume was;
 	const char *wwid;
@@ -62,7 +62,7 @@ static bool is_of(const struct fm_json *entry, const struct fm_volume *now)
 
 bool fm_supervisor_is_of_another(const struct fm_json *entry, const struct fm_volume *volume)
 {
-	return is_known(entry) && !is_of(entry, volume);
+	return fm_supervisor_is_known(entry) && !is_of(entry, volume);
 }
 
 static bool is_own(const struct fm_state_file *file, const struct fm_volume *now)
@@ -99,6 +99,11 @@ static const char *find_other_name(const struct fm_state_file *file, const struc
 	return NULL;
 }
 
+static bool is_given_away(const char *name)
+{
+	return strncmp(name, FM_GIVEN_AWAY, strlen(FM_GIVEN_AWAY)) == 0;
+}
+
 /* The name that it had, if that was another one. It holds as long as the files. */
 static const char *find_former_name(const struct files *files, const struct fm_volume *now)
 {
@@ -108,7 +113,7 @@ static const char *find_former_name(const struct files *files, const struct fm_v
 		return NULL;
 	for (unsigned i = 0; i < FILES && !name; i++)
 		name = find_other_name(files->at[i], now);
-	return name;
+	return name && is_given_away(name) ? name + strlen(FM_GIVEN_AWAY) : name;
 }
 
 /* ---- what an fmove-nvmed of before wrote ---- */
@@ -219,7 +224,7 @@ static struct fm_json *complete_entry(struct fm_supervisor *sup,
 	struct fm_volume was;
 	const char *wwid;
 
-	if (is_known(entry) || (!is_word && !text_in(entry, "subsystem")) ||
+	if (fm_supervisor_is_known(entry) || (!is_word && !text_in(entry, "subsystem")) ||
 	    !find_identity(sup, config, name, entry, &was, &wwid))
 		return NULL;
 	if (text_in(entry, "wwid"))
@@ -298,7 +303,8 @@ static const struct fm_json *find_entry(struct fm_supervisor *sup, const struct 
 
 /*
  * Whether nobody needs it there any more: it is of a volume that has its own elsewhere, or of
- * another one than the volume that has got the name. Of which volume nobody knows may be its own.
+ * another one than the volume that has got the name, also by this reload. Of which volume nobody
+ * knows may be its own.
  */
 static bool is_over(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
 		    const char *name, const struct fm_json *entry)
@@ -306,8 +312,8 @@ static bool is_over(struct fm_supervisor *sup, const struct fm_supervisor_config
 	const struct fm_volume *now = find_named(config, name);
 	struct files files = files_of(sup);
 
-	return is_configured(config, entry) ||
-	       (now && is_known(entry) && find_former_name(&files, now));
+	return is_given_away(name) || is_configured(config, entry) ||
+	       (now && fm_supervisor_is_known(entry) && find_former_name(&files, now));
 }
 
 /* The entries of the file, each under the name of now. NULL: no memory. */

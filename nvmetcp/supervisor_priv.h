@@ -736,9 +736,12 @@ int fm_supervisor_save_nodes(struct fm_supervisor *sup);
  * writable again. */
 void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid);
 /* Volumes are called something else: what the files say of them is of those names. What the files
- * said of a volume that had such a name before is dropped. */
+ * said of a volume that had such a name before waits beside them for fm_supervisor_take_names(), if
+ * it says of which volume it is, and is dropped otherwise. */
 void fm_supervisor_rename_state(struct fm_supervisor *sup, const struct fm_renamed *names,
 				unsigned count);
+/* Before the name that was given to another volume; no name of a volume has a slash. */
+#define FM_GIVEN_AWAY "/given-away/"
 /* A new object: those entries, under such names. NULL: no memory. */
 struct fm_json *fm_supervisor_rename_all(const struct fm_json *entries,
 					 const struct fm_renamed *names, unsigned count);
@@ -751,6 +754,8 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup);
 
 /* ---- supervisor_names.c ---- */
 
+/* Whether an entry of the files of state says of which volume it is. */
+bool fm_supervisor_is_known(const struct fm_json *entry);
 /*
  * With each configuration, before its new volumes are added: what the files say of a volume that
  * has another name now is of that name, whether it was mounted or not, also after a boot. What an

@@ -488,7 +488,7 @@ static void recall_seal(struct fm_supervised *v)
 		fm_supervised_end_restarted_seal(v);
 }
 
-/* NULL: it keeps the name, unless that is given to another one: then it is no more. */
+/* NULL: it keeps the name, unless that is given to another one. */
 static const char *find_new_name(const struct fm_renamed *names, unsigned count, const char *name,
 				 bool *is_given)
 {
@@ -511,11 +511,17 @@ struct fm_json *fm_supervisor_rename_all(const struct fm_json *entries,
 	int ret = all ? 0 : -ENOMEM;
 
 	for (void *it = NULL; ret == 0 && fm_json_next(entries, &it, &name, &entry);) {
+		char given[sizeof(FM_GIVEN_AWAY) + FM_VOLUME_NAME_MAX];
 		bool is_given;
 		const char *to = find_new_name(names, count, name, &is_given);
 
-		if (to || !is_given)
-			ret = fm_json_set(all, to ? to : name, fm_json_share(entry));
+		if (!to && is_given && !fm_supervisor_is_known(entry))
+			continue;
+		if (!to && is_given) {
+			(void)snprintf(given, sizeof(given), FM_GIVEN_AWAY "%s", name);
+			to = given;
+		}
+		ret = fm_json_set(all, to ? to : name, fm_json_share(entry));
 	}
 	if (ret == 0)
 		return all;

@@ -5208,6 +5208,21 @@ static void test_called_anew_reloaded(void)
 	end();
 }
 
+/* As a kill leaves it that takes a reload in the midst of giving that name to another volume. */
+static void give_away(const char *file, const char *name)
+{
+	struct fm_json *all = fm_json_load(sim.file[file_number(file)]);
+	char given[64], *text;
+
+	(void)snprintf(given, sizeof(given), "/given-away/%s", name);
+	CU_ASSERT_EQUAL(fm_json_set(all, given, fm_json_copy(fm_json_get(all, name))), 0);
+	CU_ASSERT_EQUAL(fm_json_delete(all, name), 0);
+	text = fm_json_dump(all, FM_JSON_SORTED_FILE);
+	keep_state(file, text);
+	free(text);
+	fm_json_free(all);
+}
+
 /* One that was gone for a while comes back by another name as it was, and has no other wish. */
 static void test_called_anew_later(void)
 {
@@ -5233,6 +5248,29 @@ static void test_called_anew_later(void)
 		sim.volume[0].name = "one-at-last";
 		start_supervisor();
 		CU_ASSERT_EQUAL(fm_supervisor_wants(sim.sup, "one-at-last", FM_WANT_DOWN), !is_up);
+		end();
+	}
+
+	/* Another one gets the name that it had by the same reload; that may be written or not. */
+	for (unsigned at = 0; at < 4; at++) {
+		begin_sealed_down(UUID_OF_ONE);
+		sim.volume_count = 2;
+		start_supervisor();
+		run_for(20 * S);
+		set_volumes(&sim.volume[1], 1);
+		run_for(20 * S);
+		sim.volume[0].name = at % 2 ? "two" : "three";
+		sim.volume[1].name = "one";
+		sim.is_disk_full = at / 2;
+		set_config();
+		sim.is_disk_full = false;
+		is_first_down(sim.volume[0].name, true);
+		for (unsigned i = 0; i < 3; i++)
+			CU_ASSERT_FALSE(is_in_file(named_files[i], "given-away"));
+		kill_supervisor(false);
+		for (unsigned i = 0; i < 3; i++)
+			give_away(named_files[i], sim.volume[0].name);
+		is_sealed_down(sim.volume[0].name);
 		end();
 	}
 }
