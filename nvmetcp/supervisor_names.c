@@ -104,7 +104,7 @@ static bool is_given_away(const char *name)
 	return strncmp(name, FM_GIVEN_AWAY, strlen(FM_GIVEN_AWAY)) == 0;
 }
 
-/* The name that it had, if that was another one. It holds as long as the files. */
+/* What the files have it under, if that is another name. It holds as long as the files. */
 static const char *find_former_name(const struct files *files, const struct fm_volume *now)
 {
 	const char *name = NULL;
@@ -113,7 +113,7 @@ static const char *find_former_name(const struct files *files, const struct fm_v
 		return NULL;
 	for (unsigned i = 0; i < FILES && !name; i++)
 		name = find_other_name(files->at[i], now);
-	return name && is_given_away(name) ? name + strlen(FM_GIVEN_AWAY) : name;
+	return name;
 }
 
 /* ---- what an fmove-nvmed of before wrote ---- */
@@ -342,12 +342,13 @@ static struct fm_json *sort_file(struct fm_supervisor *sup,
 
 /*
  * Who is forgotten in it goes with the name. What stands there does not say of which volume it is:
- * where names move along, who is forgotten is waited for again.
+ * where names move along, who is forgotten is waited for again. By a name that a reload gave away,
+ * it is of the volume that has got it.
  */
 static void take_forgotten(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
 			   const struct fm_volume *now, const char *from)
 {
-	if (!find_named(config, from) &&
+	if (!is_given_away(from) && !find_named(config, from) &&
 	    !is_configured(config, fm_json_get(sup->mounted.entries, now->name))) {
 		fm_supervisor_take_forgotten(sup, from, now->name);
 		return;
@@ -368,7 +369,7 @@ static void take_names(struct fm_supervisor *sup, const struct fm_supervisor_con
 		if (!from)
 			continue;
 		fm_log_info("volume %s: what is known of it as %s is of that name now", now->name,
-			    from);
+			    is_given_away(from) ? from + strlen(FM_GIVEN_AWAY) : from);
 		take_forgotten(sup, config, now, from);
 	}
 	for (unsigned i = 0; i < FILES; i++)

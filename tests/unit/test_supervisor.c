@@ -5208,6 +5208,16 @@ static void test_called_anew_reloaded(void)
 	end();
 }
 
+static void keep_forgotten(const char *volume, const char *writer)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text),
+		       "{\"n9\":{\"since_ms\":1,\"forgotten\":{\"%s\":\"%s\"}}}", volume,
+		       writer ? writer : "");
+	keep_state(FM_SUPERVISOR_NODES, text);
+}
+
 /* As a kill leaves it that takes a reload in the midst of giving that name to another volume. */
 static void give_away(const char *file, const char *name)
 {
@@ -5255,6 +5265,7 @@ static void test_called_anew_later(void)
 	for (unsigned at = 0; at < 4; at++) {
 		begin_sealed_down(UUID_OF_ONE);
 		sim.volume_count = 2;
+		keep_forgotten("two", sim.volume[1].writer);
 		start_supervisor();
 		run_for(20 * S);
 		set_volumes(&sim.volume[1], 1);
@@ -5267,6 +5278,8 @@ static void test_called_anew_later(void)
 		is_first_down(sim.volume[0].name, true);
 		for (unsigned i = 0; i < 3; i++)
 			CU_ASSERT_FALSE(is_in_file(named_files[i], "given-away"));
+		/* Who is forgotten goes with the one that was there; a start cannot tell. */
+		CU_ASSERT_EQUAL(is_in_file(FM_SUPERVISOR_NODES, "\"one\""), at < 2);
 		kill_supervisor(false);
 		for (unsigned i = 0; i < 3; i++)
 			give_away(named_files[i], sim.volume[0].name);
