@@ -521,7 +521,7 @@ static void engine_stopped(void *ctx)
 static void begin_stop(struct fm_fmoved *fmoved, const char *why)
 {
 	if (fmoved->is_stopping) {
-		fm_log_warn("%s once more; ending as it is", why);
+		fm_log_warn("%s while it stops; ending as it is", why);
 		_exit(1);
 	}
 	fmoved->is_stopping = true;
@@ -649,6 +649,7 @@ static int start_doors(struct fm_fmoved *fmoved, struct fm_err *err)
 /* The engine runs, but nobody was let in: stop it again. */
 static void abandon(struct fm_fmoved *fmoved)
 {
+	fmoved->is_stopping = true;	/* a signal that comes meanwhile ends it */
 	fm_follow_stop(fmoved->follow);
 	if (fmoved->api)
 		fm_api_stop(fmoved->api);
