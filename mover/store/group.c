@@ -502,6 +502,11 @@ static int watch_found(struct fm_store_dir *sd, const struct fm_group_dir *g, st
 
 	if (ret == 0)
 		ret = watch(sd, g, g->fd);
+	if (ret == -EDQUOT)
+		return fm_err_set(err, ret,
+				  "%u groups are open in this store, and no more are watched: "
+				  "commit or discard one first; fmove group list shows them",
+				  FM_GROUPS_OPEN_MAX);
 	return ret < 0 ? fm_err_sys(err, ret, "watch the file system of the group") : 0;
 }
 
@@ -800,6 +805,8 @@ static int count_found(struct fm_store_dir *sd, struct fm_group_dir *g)
 	int ret = fm_group_count_found(&sd->groups, &g->key, r->uid, r->expires_ns);
 	struct fm_err unsaid;
 
+	if (ret == -EDQUOT)
+		return 0;
 	if (ret == 0)
 		ret = fm_group_dir_read(g, &unsaid);
 	if (ret == -EBADMSG || (ret == 0 && !g->is_open)) {

@@ -341,7 +341,7 @@ int fm_group_count_found(struct fm_group_count *gc, const struct fm_group_key *k
 {
 	struct fm_group_watch *was = NULL;
 	struct fm_list gone;
-	int ret = 0;
+	int ret = -EDQUOT;
 
 	fm_list_init(&gone);
 	pthread_mutex_lock(&gc->lock);

@@ -46,7 +46,7 @@ void fm_group_count_drop(struct fm_group_count *gc, const struct fm_group_key *k
 
 /*
  * A look through the store begins; an open group is found, whoever has how many (-ENOMEM: it may
- * not be counted; if the store has no room for it, it is not); the look has ended, and the groups
+ * not be counted; -EDQUOT: the store has no room for it); the look has ended, and the groups
  * whose time is over are dropped. is_whole: it found all that there are, so those that it did not
  * find have gone, and are dropped, too. One look at a time.
  */

@@ -38,11 +38,11 @@ static int add(uint32_t i, uint32_t uid)
 	return fm_group_count_add(&gc, &key, uid, LATER, &err);
 }
 
-static void found(uint32_t i, uint32_t uid, int64_t expires_ns)
+static int found(uint32_t i, uint32_t uid, int64_t expires_ns)
 {
 	struct fm_group_key key = key_of(i);
 
-	fm_group_count_found(&gc, &key, uid, expires_ns);
+	return fm_group_count_found(&gc, &key, uid, expires_ns);
 }
 
 static void drop(uint32_t i)
@@ -62,7 +62,7 @@ static void test_many(void)
 		fm_group_count_looked(&gc, true);
 		CU_ASSERT_EQUAL(gc.count, MANY);
 	}
-	found(MANY, 1, LATER); /* one more than there may be */
+	CU_ASSERT_EQUAL(found(MANY, 1, LATER), -EDQUOT); /* one more than there may be */
 	CU_ASSERT_EQUAL(gc.count, MANY);
 	CU_ASSERT_EQUAL(add(MANY, 1), -EDQUOT);
 	drop(MANY); /* was never added */

@@ -985,6 +985,28 @@ static void test_member_unwatched(void)
 	end();
 }
 
+/* Goal: nor to one that the store has no room to watch; the sweep passes over it. */
+static void test_member_no_room(void)
+{
+	struct fm_group_count *groups;
+
+	begin(ON_DISK, false);
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	s->ops->free(s);
+	s = store_open(dir);	/* which has not looked through it */
+	groups = &fm_container_of(s, struct fm_store_dir, store)->groups;
+	groups->count += FM_GROUPS_OPEN_MAX;
+	CU_ASSERT_EQUAL(enter_as("run/m", false), -EDQUOT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "65536 groups are open in this store"));
+	sweep();
+	CU_ASSERT_EQUAL(watches(), 0);
+	groups->count -= FM_GROUPS_OPEN_MAX;
+	CU_ASSERT_EQUAL(enter_as("run/m", false), 0);
+	CU_ASSERT_EQUAL(watches(), 1);
+	CU_ASSERT_EQUAL(group(FM_GROUP_DISCARD), 0);
+	end();
+}
+
 /*
  * Goal:   nor by one that passes over a directory which is nested too deep, or which this service
  *         may not read just now; but for the one of fsck, in which there are no groups.
@@ -1186,6 +1208,7 @@ static const struct fm_test tests[] = {
 	{"a sweep that cannot read forgets none", test_swept_unread},
 	{"nor one that passes a directory over", test_swept_passed_over},
 	{"a member comes to a group that is watched", test_member_unwatched},
+	{ "nor to one for which there is no room", test_member_no_room },
 	{"a group below a path that is long is swept, too", test_swept_long_path},
 	{ "groups that are found count, and those that went do not", test_limit_is_looked_up },
 	{ "a group whose time is over does not count", test_limit_and_time },
