@@ -134,7 +134,7 @@ static void fill_record(const struct fm_store_dir *sd, const char *name, const s
 	r->begun_ns = fm_time_ns(&now);
 	r->expires_ns = expiry(sd, ask, r->begun_ns);
 	r->may_replace = ask->may_replace;
-	r->has_notes = sd->store.is_durable;	/* else none are written */
+	r->has_notes = true;
 	r->members = ask->members;
 	r->expect_len = ask->expect_len;
 	memcpy(r->expect, ask->expect ? ask->expect : "", ask->expect_len);
@@ -283,12 +283,6 @@ static bool is_begun(const struct fm_path_parent *parent, const struct fm_group_
 	return is;
 }
 
-/* Before a member can come. dir: of the group's file system. */
-static int watch(struct fm_store_dir *sd, const struct fm_group_dir *g, int dir)
-{
-	return sd->store.is_durable ? fm_group_count_watch(&sd->groups, &g->key, dir) : 0;
-}
-
 /*
  * Counts the group, made under another name, as one of its user's, and gives it its own. 1: it was
  * begun already, for which there is always room.
@@ -300,7 +294,8 @@ static int count_and_name(struct fm_store_dir *sd, const struct fm_path_parent *
 	const struct fm_group_record *mine = &g->record;
 	struct fm_path_shown shown;
 	int ret = fm_group_count_add(&sd->groups, &g->key, mine->uid, mine->expires_ns, err);
-	int watched = ret == 0 ? watch(sd, g, parent->fd) : 0;
+	/* before a member can come */
+	int watched = ret == 0 ? fm_group_count_watch(&sd->groups, &g->key, parent->fd) : 0;
 
 	if (ret == -EDQUOT && is_begun(parent, mine, other))
 		return 1;
@@ -501,7 +496,7 @@ static int watch_found(struct fm_store_dir *sd, const struct fm_group_dir *g, st
 	int ret = fm_group_count_found(&sd->groups, &g->key, g->record.uid, g->record.expires_ns);
 
 	if (ret == 0)
-		ret = watch(sd, g, g->fd);
+		ret = fm_group_count_watch(&sd->groups, &g->key, g->fd);
 	if (ret == -EDQUOT)
 		return fm_err_set(err, ret,
 				  "%u groups are open in this store, and no more are watched: "
@@ -561,8 +556,8 @@ static int enter_at(struct fm_store_dir *sd, const struct fm_group_member *m, si
 		ret = fm_group_dir_check_lost(g, group, err);
 	if (ret == 0)
 		ret = watch_found(sd, g, err);
-	if (ret == 0 && sd->store.is_durable && !m->is_synced)
-		ret = fm_group_dir_note_unsynced(&sd->groups, g, err);
+	if (ret == 0 && !m->is_synced)
+		ret = fm_group_dir_note_unsynced(sd, g, err);
 	if (ret < 0)
 		fm_group_let_go(*out);
 close_group:
@@ -810,11 +805,12 @@ static int count_found(struct fm_store_dir *sd, struct fm_group_dir *g)
 	if (ret == 0)
 		ret = fm_group_dir_read(g, &unsaid);
 	if (ret == -EBADMSG || (ret == 0 && !g->is_open)) {
-		fm_group_count_drop(&sd->groups, &g->key);
+		fm_group_dir_published(sd, g);
 		return 0;
 	}
 	if (ret == 0)
-		(void)watch(sd, g, g->fd);	/* or when the next member comes */
+		/* or when the next member comes */
+		(void)fm_group_count_watch(&sd->groups, &g->key, g->fd);
 	return ret;
 }
 

@@ -482,7 +482,7 @@ static int publish(struct fm_store_dir *sd, const char *path, const struct fm_pa
 		return ret;
 	}
 	g->is_open = false;
-	fm_group_count_drop(&sd->groups, &g->key);
+	fm_group_dir_published(sd, g);
 	ret = fm_group_dir_settle(sd, parent->fd, path, g);
 	if (ret < 0)
 		fm_log_warn("store %s: cannot put aside what the group \"%s\" replaced: %s; the "

@@ -29,7 +29,8 @@ struct group {
 	uint32_t look;			/* the last one that found it, or in which it was begun */
 	int64_t expires_ns;
 	bool is_open;			/* counted in user->open */
-	struct fm_group_watch *watch;	/* NULL: not yet, or nothing is synced */
+	bool is_published;		/* watched only, and gone where others need its place */
+	struct fm_group_watch *watch;	/* NULL: not yet */
 	bool is_noted;			/* see fm_group_count_note() */
 };
 
@@ -102,7 +103,7 @@ static void user_leave(struct group *g, const struct user *keep)
 
 static void count_one(struct user *u, struct group *g, int64_t now_ns)
 {
-	g->is_open = g->expires_ns > now_ns;
+	g->is_open = g->expires_ns > now_ns && !g->is_published;
 	u->open += g->is_open;
 	if (g->is_open && g->expires_ns < u->until_ns)
 		u->until_ns = g->expires_ns;
@@ -140,6 +141,7 @@ static void group_take_out(struct fm_group_count *gc, struct group *g)
 	fm_list_del(&g->at);
 	fm_list_del(&g->in_bucket);
 	gc->count--;
+	gc->published -= g->is_published;
 }
 
 /* NULL is allowed. */
@@ -192,6 +194,7 @@ static struct group *group_new(struct fm_group_count *gc, const struct fm_group_
 	g->key = *key;
 	g->watch = NULL;
 	g->is_noted = false;
+	g->is_published = false;
 	g->expires_ns = INT64_MIN;
 	fm_list_append(&gc->groups, &g->at);
 	fm_list_append(bucket_of(gc, key), &g->in_bucket);
@@ -203,12 +206,14 @@ static struct group *group_new(struct fm_group_count *gc, const struct fm_group_
  * The inode was another group's, which went unseen: what was known of that is not true of this one.
  * Returns its watch, which is to be put without the lock.
  */
-static struct fm_group_watch *begin_anew(struct group *g)
+static struct fm_group_watch *begin_anew(struct fm_group_count *gc, struct group *g)
 {
 	struct fm_group_watch *watch = g->watch;
 
 	g->watch = NULL;
 	g->is_noted = false;
+	gc->published -= g->is_published;
+	g->is_published = false;
 	return watch;
 }
 
@@ -232,7 +237,7 @@ static int note(struct fm_group_count *gc, const struct fm_group_key *key, uint3
 		return -ENOMEM;
 	}
 	if (g->expires_ns != expires_ns)
-		*was = begin_anew(g);
+		*was = begin_anew(gc, g);
 	g->user = u;
 	g->expires_ns = expires_ns;
 	g->look = gc->looks;
@@ -245,17 +250,20 @@ static int note(struct fm_group_count *gc, const struct fm_group_key *key, uint3
 
 /*
  * Takes out the groups whose time is over, of which nobody commits one any more, nor brings it a
- * member; and, if the last look was whole, those that it did not find. Under the lock.
+ * member; if the last look was whole, those that it did not find; and those that were published, if
+ * there is no room. Under the lock.
  */
 static void take_out_gone(struct fm_group_count *gc, bool is_whole, struct fm_list *gone)
 {
+	bool is_full = gc->count >= FM_GROUPS_OPEN_MAX;
 	int64_t now = now_ns();
 
 	gc->until_ns = INT64_MAX;
 	fm_list_each(at, next, &gc->groups) {
 		struct group *g = fm_container_of(at, struct group, at);
 
-		if (g->expires_ns <= now || (is_whole && g->look != gc->looks)) {
+		if (g->expires_ns <= now || (is_full && g->is_published) ||
+		    (is_whole && (int32_t)(g->look - gc->looks) < 0)) {
 			group_take_out(gc, g);
 			fm_list_append(gone, &g->at);
 		} else if (g->expires_ns < gc->until_ns) {
@@ -267,7 +275,7 @@ static void take_out_gone(struct fm_group_count *gc, bool is_whole, struct fm_li
 /* Whether one more may be counted. Under the lock. */
 static bool has_room(struct fm_group_count *gc, struct fm_list *gone)
 {
-	if (gc->count >= FM_GROUPS_OPEN_MAX && now_ns() >= gc->until_ns)
+	if (gc->count >= FM_GROUPS_OPEN_MAX && (gc->published > 0 || now_ns() >= gc->until_ns))
 		take_out_gone(gc, false, gone);
 	return gc->count < FM_GROUPS_OPEN_MAX;
 }
@@ -327,6 +335,23 @@ void fm_group_count_drop(struct fm_group_count *gc, const struct fm_group_key *k
 		group_take_out(gc, g);
 	pthread_mutex_unlock(&gc->lock);
 	group_free(g);
+}
+
+void fm_group_count_publish(struct fm_group_count *gc, const struct fm_group_key *key)
+{
+	struct group *g;
+
+	pthread_mutex_lock(&gc->lock);
+	g = find(gc, key);
+	if (g && !g->is_published) {
+		g->is_published = true;
+		g->user->open -= g->is_open;
+		g->is_open = false;
+		/* No look finds it. The next one does not forget it yet. */
+		g->look = gc->looks + 1;
+		gc->published++;
+	}
+	pthread_mutex_unlock(&gc->lock);
 }
 
 void fm_group_count_look(struct fm_group_count *gc)

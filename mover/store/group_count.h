@@ -28,6 +28,7 @@ struct fm_group_count {
 	struct fm_list buckets[FM_GROUPS_BUCKETS];	/* the same, by their keys */
 	struct fm_list users[FM_GROUPS_BUCKETS];	/* who have any, by their numbers */
 	uint32_t count;
+	uint32_t published;		/* of these */
 	uint32_t limit;			/* of one user */
 	uint32_t looks;			/* how often a look through the store began */
 	int64_t until_ns;		/* the time of none of them is over before */
@@ -43,6 +44,12 @@ int fm_group_count_add(struct fm_group_count *gc, const struct fm_group_key *key
 
 /* It has ended, or was not begun. One that was never added is no error. */
 void fm_group_count_drop(struct fm_group_count *gc, const struct fm_group_key *key);
+
+/*
+ * It has ended, and nothing of it was synced: it is watched on, for one look through the store at
+ * least, and counts for nobody. Whoever begins one takes its place if there is no other.
+ */
+void fm_group_count_publish(struct fm_group_count *gc, const struct fm_group_key *key);
 
 /*
  * A look through the store begins; an open group is found, whoever has how many (-ENOMEM: it may

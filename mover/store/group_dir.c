@@ -120,21 +120,22 @@ int fm_group_dir_read(struct fm_group_dir *g, struct fm_err *err)
 	return 0;
 }
 
-static int write_boot(int dir, const char *name, const struct fm_journal_host *here)
+static int write_boot(int dir, const char *name, const struct fm_journal_host *here,
+		      bool is_synced)
 {
 	int fd = fm_tsys_open(dir, name, O_WRONLY | O_CREAT | O_EXCL, 0600), ret = fd;
 
 	if (fd >= 0)
 		ret = fm_tsys_write_all(fd, here->boot, sizeof(here->boot), 0);
-	if (ret == 0)
+	if (ret == 0 && is_synced)
 		ret = fm_sys_fsync(fd);
 	if (fd >= 0)
-		(void)close(fd);	/* it was synced */
+		(void)close(fd);	/* it was synced, or need not be */
 	return ret;
 }
 
 /* By a rename: members that come at the same time meet a whole note, or none. */
-static int write_note(int dir)
+static int write_note(int dir, bool is_synced)
 {
 	char name[sizeof(FM_GROUP_UNSYNCED) + 1 + HEX_LEN];
 	struct fm_journal_host here;
@@ -145,22 +146,36 @@ static int write_note(int dir)
 		return ret;
 	fm_random_real.fill(fm_random_real.ctx, &random, sizeof(random));
 	(void)snprintf(name, sizeof(name), FM_GROUP_UNSYNCED ".%016" PRIx64, random);
-	ret = write_boot(dir, name, &here);
+	ret = write_boot(dir, name, &here, is_synced);
 	if (ret == 0)
 		ret = fm_tsys_rename(dir, name, dir, FM_GROUP_UNSYNCED, 0);
 	if (ret < 0)
 		(void)unlinkat(dir, name, 0);
-	return ret < 0 ? ret : fm_tsys_fsync(dir);
+	return ret == 0 && is_synced ? fm_tsys_fsync(dir) : ret;
 }
 
-int fm_group_dir_note_unsynced(struct fm_group_count *gc, const struct fm_group_dir *g,
+/*
+ * Where nothing is synced the note comes to the disk no later than the members' names, which are
+ * made after it; what of it comes there in part is no boot's that goes on.
+ */
+int fm_group_dir_note_unsynced(struct fm_store_dir *sd, const struct fm_group_dir *g,
 			       struct fm_err *err)
 {
-	int ret = fm_group_count_is_noted(gc, &g->key) ? 1 : write_note(g->fd);
+	int ret = fm_group_count_is_noted(&sd->groups, &g->key)
+			  ? 1
+			  : write_note(g->fd, sd->store.is_durable);
 
 	if (ret == 0)
-		fm_group_count_note(gc, &g->key);
+		fm_group_count_note(&sd->groups, &g->key);
 	return ret < 0 ? fm_err_sys(err, ret, "write down that a member comes without a sync") : 0;
+}
+
+void fm_group_dir_published(struct fm_store_dir *sd, const struct fm_group_dir *g)
+{
+	if (sd->store.is_durable)
+		fm_group_count_drop(&sd->groups, &g->key);
+	else
+		fm_group_count_publish(&sd->groups, &g->key);
 }
 
 void fm_group_dir_lose(struct fm_group_dir *g, const char *path, int why)

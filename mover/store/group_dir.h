@@ -27,7 +27,6 @@ struct fm_group_dir {
 };
 
 struct fm_err;
-struct fm_group_count;
 struct fm_store_dir;
 
 /* Whether a directory may be of a group, by its name. */
@@ -56,12 +55,18 @@ void fm_group_dir_lose(struct fm_group_dir *g, const char *path, int why);
 
 /*
  * A member comes that gets its name before it is on the disk. Once the machine has been started
- * anew its name may be there, and its bytes are not: nobody commits the group then. Waits for the
- * disk, once for each group: until the disk has taken the note each member writes it anew, since
- * what another one has written may never come there.
+ * anew its name may be there, and its bytes are not: nobody commits the group then. In a durable
+ * store waits for the disk, once for each group: until the disk has taken the note each member
+ * writes it anew, since what another one has written may never come there.
  */
-int fm_group_dir_note_unsynced(struct fm_group_count *gc, const struct fm_group_dir *g,
+int fm_group_dir_note_unsynced(struct fm_store_dir *sd, const struct fm_group_dir *g,
 			       struct fm_err *err);
+
+/*
+ * Its members have their place. Where the commit has synced nothing it is watched on, since a link
+ * may be led there (lead.h).
+ */
+void fm_group_dir_published(struct fm_store_dir *sd, const struct fm_group_dir *g);
 
 /* 0, or -EIO, and err says what to do. */
 int fm_group_dir_check_lost(const struct fm_group_dir *g, const char *path, struct fm_err *err);

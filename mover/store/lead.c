@@ -67,22 +67,72 @@ static bool leads_to_later(const struct fm_path_parent *parent, const char *publ
 	return mine_ns > 0 && there_ns > mine_ns;
 }
 
-/*
- * The commit in a store that is not durable has synced nothing. A sync that fails says so once: the
- * kernel takes what could not be written for clean then, so the same again would prove nothing.
- */
-static int sync_published(const struct fm_store_dir *sd, const struct fm_path_parent *parent,
-			  const char *published, struct fm_err *err)
+static bool leads_to(const struct fm_path_parent *parent, const char *published)
 {
-	int ret = sd->store.is_durable ? 0 : fm_sys_syncfs(parent->fd);
-	struct fm_path_shown shown;
+	char old[FM_NAME_LEN_MAX + 1];
+	ssize_t len = readlinkat(parent->fd, parent->name, old, sizeof(old));
 
-	if (ret == 0)
+	return len > 0 && (size_t)len == strlen(published) &&
+	       memcmp(old, published, (size_t)len) == 0;
+}
+
+static int sync_now(int dir)
+{
+	return fm_sys_syncfs(dir) < 0 ? -EIO : 0;
+}
+
+/*
+ * Syncs what the group's members wrote, whoever has heard of an error since it was begun. A sync
+ * that failed is for ever: the kernel takes what could not be written for clean, so that is written
+ * down. After a start of the machine only a link that leads there says that a sync was made.
+ */
+static int sync_group(struct fm_store_dir *sd, const struct fm_path_parent *parent,
+		      const char *published, struct fm_group_dir *g)
+{
+	struct fm_err unsaid;
+	bool is_watched;
+	struct stat st;
+	int ret = fm_group_dir_read(g, &unsaid);
+
+	if (ret < 0)
+		return ret;
+	ret = fm_sys_fstatat(parent->fd, published, &st);
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;	/* so there is nothing to lead to */
+	if (g->is_open || st.st_ino != g->record.ino)
+		return sync_now(parent->fd);	/* it is of no group that is known */
+	if (g->is_lost || (g->is_stale && !leads_to(parent, published)))
+		return -EIO;
+	ret = fm_group_count_sync(&sd->groups, &g->key, g->fd, &is_watched);
+	if (ret < 0)
+		fm_group_dir_lose(g, published, ret);
+	return ret < 0 ? -EIO : 0;
+}
+
+/* The commit in a store that is not durable has synced nothing. */
+static int sync_published(struct fm_store_dir *sd, const struct fm_path_parent *parent,
+			  const char *published, struct fm_group_dir *g, struct fm_err *err)
+{
+	char group[FM_GROUP_NAME_LEN + 1];
+	struct fm_path_shown shown;
+	int ret;
+
+	if (sd->store.is_durable)
 		return 0;
-	return fm_err_set(err, ret,
-			  "not all of \"%s\" is known to be on the disk (%s): remove it, and put "
-			  "it again",
-			  fm_path_show(published, &shown), fm_err_name(ret));
+	fm_group_dir_name(published, group);
+	ret = fm_group_dir_open(parent->fd, group, g);
+	if (ret == -ENOENT || ret == -EPERM) {
+		ret = sync_now(parent->fd);
+	} else if (ret == 0) {
+		ret = sync_group(sd, parent, published, g);
+		fm_group_dir_close(g);
+	}
+	if (ret == -EIO || ret == -EBADMSG)
+		return fm_err_set(err, -EIO,
+				  "not all of \"%s\" is known to be on the disk: remove it, and "
+				  "put it again",
+				  fm_path_show(published, &shown));
+	return ret < 0 ? fm_path_fail(err, ret, "look at the group of", published) : 0;
 }
 
 /* Looks and leads, beside nobody else who does. */
@@ -121,7 +171,7 @@ int fm_lead(struct fm_store_dir *sd, const char *link, const char *published,
 	if (ret < 0)
 		return ret;
 	g = fm_sys_alloc(sizeof(*g));
-	ret = g ? sync_published(sd, &parent, published, err)
+	ret = g ? sync_published(sd, &parent, published, g, err)
 		: fm_err_sys(err, -ENOMEM, "allocate the look at the groups");
 	if (ret == 0)
 		ret = lead(sd, link, &parent, published, who, g, err);

@@ -9,7 +9,11 @@
  * what is no group's, or has none any more, it counts when the link was led there, unless that is
  * still to come. One that leads nowhere is led in any case.
  *
- * What it is led to is on the disk, in a store that is not durable, too.
+ * In a store that is not durable the group's commit has synced nothing: that is done first, by a
+ * descriptor that watches the file system since the group was begun (group_watch.h), and hears of
+ * errors that others were told of, too. It is kept for at least one sweep behind the commit. Later,
+ * where the daemon was started anew meanwhile, and for what is of no group, only an error that
+ * nobody was told of is heard.
  */
 #ifndef FM_STORE_LEAD_H
 #define FM_STORE_LEAD_H
@@ -23,8 +27,8 @@ struct fm_who;
 /*
  * Leads the link of that checked path to `published`, a name beside it. -ENOENT: nothing has that
  * name, as when a rotation removes it just now. -ESTALE: it leads to what
- * was published later, and stays. -EIO: what was published may not be on the disk. Else as
- * fm_symlink() that may replace. Worker threads.
+ * was published later, and stays. -EIO: what was published may not be on the disk, for ever if it
+ * is a group's. Else as fm_symlink() that may replace. Worker threads.
  */
 int fm_lead(struct fm_store_dir *dir, const char *link, const char *published,
 	    const struct fm_who *who, struct fm_err *err);

@@ -45,6 +45,13 @@ static int found(uint32_t i, uint32_t uid, int64_t expires_ns)
 	return fm_group_count_found(&gc, &key, uid, expires_ns);
 }
 
+static void publish(uint32_t i)
+{
+	struct fm_group_key key = key_of(i);
+
+	fm_group_count_publish(&gc, &key);
+}
+
 static void drop(uint32_t i)
 {
 	struct fm_group_key key = key_of(i);
@@ -80,6 +87,27 @@ static void test_many(void)
 	for (uint32_t i = 0; i <= MANY; i++)
 		drop(i);
 	CU_ASSERT_EQUAL(gc.count, 0);
+	fm_group_count_free(&gc);
+}
+
+/* Goal: what was published counts for nobody, and keeps nobody's group out. */
+static void test_published(void)
+{
+	fm_group_count_init(&gc, MANY);
+	for (uint32_t i = 0; i < MANY; i++)
+		CU_ASSERT_EQUAL(add(i, 7), 0);
+	for (int i = 0; i < 2; i++)
+		publish(5);
+	CU_ASSERT_EQUAL(gc.published, 1);
+	CU_ASSERT_EQUAL(gc.count, MANY);
+	CU_ASSERT_EQUAL(add(MANY, 7), 0);
+	CU_ASSERT_EQUAL(gc.published, 0);
+	CU_ASSERT_EQUAL(gc.count, MANY);
+	CU_ASSERT_EQUAL(add(5, 8), -EDQUOT);
+	publish(6);
+	CU_ASSERT_EQUAL(add(6, 7), 0);	/* another one has the inode now */
+	CU_ASSERT_EQUAL(gc.published, 0);
+	CU_ASSERT_EQUAL(add(5, 7), -EDQUOT);
 	fm_group_count_free(&gc);
 }
 
@@ -301,6 +329,7 @@ static void test_silent(void)
 
 static const struct fm_test tests[] = {
 	{ "as many groups as a store may have are found, missed and dropped", test_many },
+	{ "one that was published keeps none out", test_published },
 	{ "a group counts for its user until its time is over", test_users },
 	{ "a group that ends meanwhile makes room", test_ends },
 	{ "what is begun while the store is looked through stays", test_begun_amid_a_look },

@@ -75,6 +75,13 @@ static void test_again_is_synced(void)
 	end();
 }
 
+static void sweep(void)
+{
+	const atomic_bool is_over = false;
+
+	s->ops->sweep(s, &is_over);
+}
+
 /* ---- a sync that failed ---- */
 
 /*
@@ -839,10 +846,77 @@ static void test_latest_is_on_disk(void)
 	CU_ASSERT_EQUAL(lead_to("a"), -EIO);
 	CU_ASSERT_TRUE(fm_fault_fired());
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is known to be on the disk"));
-	CU_ASSERT_EQUAL(access(at("latest"), F_OK), -1);
 	fm_fault_arm(NULL, 0);
-	CU_ASSERT_EQUAL(lead_to("a"), 0);
+	/* The same again would prove nothing. */
+	CU_ASSERT_EQUAL(group_at("a", FM_GROUP_COMMIT, &root_user), 0);
+	CU_ASSERT_EQUAL(lead_to("a"), -EIO);
+	CU_ASSERT_EQUAL(access(at("latest"), F_OK), -1);
+	remove_all(glob_group());
+	CU_ASSERT_EQUAL_FATAL(begin_at("b"), 0);
+	CU_ASSERT_EQUAL_FATAL(commit_at("b"), 0);
+	CU_ASSERT_EQUAL(lead_to("b"), 0);
+	CU_ASSERT_EQUAL(lead_to("b"), 0);
 	forget();
+	end();
+}
+
+static void tell_others(void)
+{
+	int other = open(dir, O_RDONLY | O_DIRECTORY);
+
+	break_writing();
+	CU_ASSERT_EQUAL(syncfs(other), -1);
+	CU_ASSERT_EQUAL(syncfs(other), 0);
+	close(other);
+}
+
+/*
+ * Goal:   nor is it led where somebody else was told of the error first, before the commit, or
+ *         behind it and a sweep that does not meet the group any more.
+ */
+static void test_latest_and_others(void)
+{
+	for (int is_behind = 0; is_behind <= 1; is_behind++) {
+		begin(ON_DISK, false);
+		s->is_durable = false;
+		CU_ASSERT_EQUAL_FATAL(begin_at("a"), 0);
+		if (!is_behind)
+			tell_others();
+		CU_ASSERT_EQUAL_FATAL(commit_at("a"), 0);
+		if (is_behind) {
+			sweep();
+			tell_others();
+		}
+		CU_ASSERT_EQUAL(lead_to("a"), -EIO);
+		CU_ASSERT_EQUAL(lead_to("a"), -EIO);
+		CU_ASSERT_EQUAL(access(at("latest"), F_OK), -1);
+		remove_all(glob_group());
+		end();
+	}
+}
+
+/*
+ * Goal:   what came before the machine was started anew is not published in a store that is not
+ *         durable either, nor led to where it was published; but a link that leads there says that
+ *         a sync was made.
+ */
+static void test_latest_before_boot(void)
+{
+	begin(ON_DISK, false);
+	s->is_durable = false;
+	CU_ASSERT_EQUAL_FATAL(group(FM_GROUP_BEGIN), 0);
+	make_unsynced();
+	CU_ASSERT_TRUE(start_anew());
+	CU_ASSERT_EQUAL(commit_is_refused(), -EIO);
+	CU_ASSERT_TRUE(start_anew());	/* and back */
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), 0);
+	CU_ASSERT_TRUE(start_anew());
+	CU_ASSERT_EQUAL(lead_to("run"), -EIO);
+	CU_ASSERT_TRUE(start_anew());
+	CU_ASSERT_EQUAL(lead_to("run"), 0);
+	CU_ASSERT_TRUE(start_anew());
+	CU_ASSERT_EQUAL(lead_to("run"), 0);
+	remove_all(glob_group());
 	end();
 }
 
@@ -932,13 +1006,6 @@ static void test_list_goes_on(void)
 	CU_ASSERT_EQUAL(list_groups(page.group[page.count - 1].path), 1);
 	CU_ASSERT_EQUAL(group_at("e", FM_GROUP_DISCARD, &root_user), 0);
 	end();
-}
-
-static void sweep(void)
-{
-	const atomic_bool is_over = false;
-
-	s->ops->sweep(s, &is_over);
 }
 
 static unsigned watches(void)
@@ -1111,6 +1178,32 @@ static void test_limit(void)
 	lane_close(&l);
 }
 
+/* Nor does one that was published count where it is watched on. */
+static void test_limit_published(void)
+{
+	const struct fm_store_dir *sd;
+
+	begin_limited(ON_DISK, 1);
+	sd = fm_container_of(s, struct fm_store_dir, store);
+	s->is_durable = false;
+	CU_ASSERT_EQUAL(group(FM_GROUP_BEGIN), 0);
+	make_member();
+	CU_ASSERT_EQUAL(group(FM_GROUP_COMMIT), 0);
+	CU_ASSERT_EQUAL(watches(), 1);
+	CU_ASSERT_EQUAL(begin_at("a"), 0);
+	CU_ASSERT_EQUAL(begin_at("b"), -EDQUOT);
+	CU_ASSERT_EQUAL(sd->groups.published, 1);
+	sweep();
+	CU_ASSERT_EQUAL(watches(), 2);
+	sweep();
+	CU_ASSERT_EQUAL(watches(), 1);
+	CU_ASSERT_EQUAL(sd->groups.published, 0);
+	CU_ASSERT_EQUAL(begin_at("b"), -EDQUOT);
+	s->ops->free(s);
+	dir_remove(dir);
+	lane_close(&l);
+}
+
 /* What an earlier daemon left counts behind the first look, and what went otherwise does not. */
 static void test_limit_is_looked_up(void)
 {
@@ -1218,6 +1311,7 @@ static void test_missing(void)
 
 static const struct fm_test tests[] = {
 	{ "a user has so many groups open, and no more", test_limit },
+	{ "one that was published is watched, and does not count", test_limit_published },
 	{"a sweep that cannot read forgets none", test_swept_unread},
 	{"nor one that passes a directory over", test_swept_passed_over},
 	{"a member comes to a group that is watched", test_member_unwatched},
@@ -1232,6 +1326,8 @@ static const struct fm_test tests[] = {
 	{ "a record with a damaged bit is none", test_record_is_damaged },
 	{ "the latest is what was published last, and not by the clock", test_latest_by_order },
 	{ "the latest is on the disk", test_latest_is_on_disk },
+	{ "whoever was told that it is not", test_latest_and_others },
+	{ "nor is it of an earlier boot", test_latest_before_boot },
 	{ "a list of all groups looks through the store once", test_list_walks_once },
 	{ "a list goes on behind what ended meanwhile", test_list_goes_on },
 	{ "those that are expected, by their names", test_expected_names },
