@@ -929,9 +929,9 @@ void fm_supervised_refresh(struct fm_supervised *v)
 
 static void retire(struct fm_supervised *v)
 {
+	fm_supervised_drop_answers(v);
 	v->is_retired = true;
 	v->want = FM_WANT_DOWN;
-	fm_supervised_drop_answers(v);
 	release_holds(v);
 }
 

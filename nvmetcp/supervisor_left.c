@@ -476,13 +476,16 @@ bool fm_supervisor_find_left(const struct fm_supervisor *sup, const char *name,
 	return false;
 }
 
-static int take_down(struct fm_supervisor *sup, const struct fm_volume *volume, const char *wwid,
-		     bool is_read_write, const struct fm_json *one)
+static int take_down(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+		     const struct fm_volume *volume, const char *wwid, bool is_read_write,
+		     const struct fm_json *one)
 {
 	struct fm_supervised *v = hold_by_wwid(sup, volume, wwid, is_read_write);
 
 	if (v)
 		note_left_devices(v, one);
+	if (!fm_supervisor_find_named(config, volume->name))
+		fm_supervisor_end_forgetting(sup, volume->name);
 	if (v && !fm_supervised_is_stranger(v))
 		fm_log_info("volume %s: it is configured no more, and had %s when fmove-nvmed ran "
 			    "last: it is taken down",
@@ -506,7 +509,7 @@ int fm_supervisor_take_left(struct fm_supervisor *sup, const struct fm_superviso
 		} else if (fm_supervisor_is_configured(config, &volume, wwid)) {
 			i++;
 			continue;
-		} else if (take_down(sup, &volume, wwid, is_read_write,
+		} else if (take_down(sup, config, &volume, wwid, is_read_write,
 				     fm_json_at(sup->left, i)) < 0) {
 			return -ENOMEM;
 		}

@@ -70,8 +70,8 @@ static bool is_own(const struct fm_state_file *file, const struct fm_volume *now
 	return is_of(fm_json_get(file->entries, now->name), now);
 }
 
-static const struct fm_volume *find_named(const struct fm_supervisor_config *config,
-					  const char *name)
+const struct fm_volume *fm_supervisor_find_named(const struct fm_supervisor_config *config,
+						 const char *name)
 {
 	for (unsigned i = 0; i < config->count; i++)
 		if (strcmp(config->volumes[i].name, name) == 0)
@@ -179,7 +179,7 @@ static const struct fm_volume *find_unchanged(struct fm_supervisor *sup,
 					      const struct fm_supervisor_config *config,
 					      const char *name, const struct fm_json *entry)
 {
-	const struct fm_volume *now = find_named(config, name);
+	const struct fm_volume *now = fm_supervisor_find_named(config, name);
 	struct files files = files_of(sup);
 
 	return now && is_subsystem(entry, now) && !find_former_name(&files, now) &&
@@ -309,7 +309,7 @@ static const struct fm_json *find_entry(struct fm_supervisor *sup, const struct 
 static bool is_over(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
 		    const char *name, const struct fm_json *entry)
 {
-	const struct fm_volume *now = find_named(config, name);
+	const struct fm_volume *now = fm_supervisor_find_named(config, name);
 	struct files files = files_of(sup);
 
 	return is_given_away(name) || is_configured(config, entry) ||
@@ -348,7 +348,7 @@ static struct fm_json *sort_file(struct fm_supervisor *sup,
 static void take_forgotten(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
 			   const struct fm_volume *now, const char *from)
 {
-	if (!is_given_away(from) && !find_named(config, from) &&
+	if (!is_given_away(from) && !fm_supervisor_find_named(config, from) &&
 	    !is_configured(config, fm_json_get(sup->mounted.entries, now->name))) {
 		fm_supervisor_take_forgotten(sup, from, now->name);
 		return;

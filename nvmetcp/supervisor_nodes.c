@@ -83,9 +83,11 @@ void fm_supervisor_end_forgetting(struct fm_supervisor *sup, const char *volume)
 	fm_supervisor_save_nodes(sup);
 }
 
+/* The name may be another one's by then. */
 void fm_supervised_end_forgetting(struct fm_supervised *v)
 {
-	fm_supervisor_end_forgetting(v->sup, v->volume->name);
+	if (!v->is_retired)
+		fm_supervisor_end_forgetting(v->sup, v->volume->name);
 }
 
 void fm_supervisor_rename_forgotten(struct fm_supervisor *sup, const struct fm_renamed *names,

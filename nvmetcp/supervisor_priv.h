@@ -571,6 +571,7 @@ const char *fm_supervised_peers_why(const struct fm_supervised *v);
 bool fm_supervised_is_forgotten(const struct fm_supervised *v, const char *node);
 /* Since when, in Unix time, in any volume; 0: it is not. */
 uint64_t fm_supervisor_forgotten_ms(const struct fm_supervisor *sup, const char *node);
+/* Not by one that is configured no more. */
 void fm_supervised_end_forgetting(struct fm_supervised *v);
 void fm_supervisor_end_forgetting(struct fm_supervisor *sup, const char *volume);
 /* Volumes are called something else: who is forgotten there is forgotten under that name. */
@@ -756,6 +757,9 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup);
 
 /* Whether an entry of the files of state says of which volume it is. */
 bool fm_supervisor_is_known(const struct fm_json *entry);
+/* NULL: no volume of that name is configured. It is the configuration's. */
+const struct fm_volume *fm_supervisor_find_named(const struct fm_supervisor_config *config,
+						 const char *name);
 /*
  * With each configuration, before its new volumes are added: what the files say of a volume that
  * has another name now is of that name, whether it was mounted or not, also after a boot. What an

@@ -5218,6 +5218,26 @@ static void keep_forgotten(const char *volume, const char *writer)
 	keep_state(FM_SUPERVISOR_NODES, text);
 }
 
+/* What is no longer configured ends it for no volume that has got its name meanwhile. */
+static void test_forgotten_of_its_name(void)
+{
+	for (unsigned is_taken = 0; is_taken < 2; is_taken++) {
+		begin(1);
+		keep_forgotten("one", sim.volume[0].writer);
+		keep_state(FM_SUPERVISOR_HELD,
+			   "{\"boot\":\"this-boot\",\"held\":[{\"name\":\"one\",\"subsystem\":"
+			   "\"s\",\"nsid\":1,\"uuid\":\"\",\"nguid\":\"\",\"mount_point\":\"/m\","
+			   "\"mode\":0,\"writer\":\"n5\",\"wwid\":\"\",\"read_write\":true}]}");
+		if (!is_taken)
+			sim.volume[0].name = "two";
+		start_supervisor();
+		CU_ASSERT_EQUAL(fm_supervisor_count(sim.sup).volumes, 2);
+		run_for(20 * S);
+		CU_ASSERT_EQUAL(is_in_file(FM_SUPERVISOR_NODES, "\"one\""), is_taken);
+		end();
+	}
+}
+
 /* As a kill leaves it that takes a reload in the midst of giving that name to another volume. */
 static void give_away(const char *file, const char *name)
 {
@@ -7226,6 +7246,7 @@ static const struct fm_test tests[] = {
 	{"also at the upgrade itself", test_called_anew_along_aged},
 	{"also where they do so at a reload", test_called_anew_reloaded},
 	{"also if it was gone for a while", test_called_anew_later},
+	{"who is forgotten stays so where something else had its name", test_forgotten_of_its_name},
 	{"what a name meant before is not taken for it", test_called_anew_before},
 	{"a wish that the file has survives", test_wish_again},
 	{"without a file what is mounted is told by its wwid", test_removed_unknown},
