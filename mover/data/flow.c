@@ -90,8 +90,8 @@ int fm_flow_lease(struct fm_flow *f, struct fm_lease *lease, bool is_rx)
 		return ret;
 	}
 	lease->slab = slab;
-	lease->is_giving = lease->is_over = false;
-	lease->since_ns = lease->used_ns = fm_loop_now(f->lane->io.loop);
+	lease->is_giving = false;
+	lease->used_ns = fm_loop_now(f->lane->io.loop);
 	return 0;
 }
 
@@ -104,7 +104,7 @@ void fm_flow_unlease(struct fm_flow *f, struct fm_lease *lease, bool is_rx)
 		f->conn->ops->take_back(f->conn, &lease->region);
 	fm_link_put_slab(f->link, is_rx ? FM_SLAB_RX : FM_SLAB_TX, lease->slab, lease->is_giving);
 	lease->slab = -1;
-	lease->is_giving = lease->is_over = false;
+	lease->is_giving = false;
 }
 
 static int dispatch(struct fm_flow *f, const struct fm_data_msg *m)
@@ -198,7 +198,6 @@ static void drain(struct fm_flow *f)
 	if (f->state == FM_FLOW_FAILED) {
 		f->state = FM_FLOW_CLOSING;
 		f->conn->ops->close(f->conn);
-		fm_flow_tx_closing(f);
 		fm_flow_rx_closing(f);
 	}
 	if (f->state != FM_FLOW_CLOSED || f->io_count > 0 || f->notes_out > 0)

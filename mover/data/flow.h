@@ -32,10 +32,10 @@
 #include "mover/transport/transport.h"
 #include "mover/wire/wire.h"
 #include "mover/data/lane.h"
-#include "mover/data/link.h"
 #include "mover/data/xfer.h"
 
 struct fm_flow;
+struct fm_link;
 struct fm_registered_place;
 
 #define FM_FLOW_SLOTS_MAX FM_WIRE_SLOTS_MAX
@@ -119,6 +119,14 @@ struct fm_note {
 	struct fm_note *next;		/* free list */
 };
 
+/* A slab of ours, lent to the connection. */
+struct fm_lease {
+	int slab;			/* -1: none */
+	bool is_giving;			/* it is to go back for somebody else's sake */
+	struct fm_region region;
+	uint64_t used_ns;
+};
+
 /* Each comes after the one before it. */
 enum fm_flow_state {
 	FM_FLOW_NEW,			/* its lane has not begun with it */
@@ -178,8 +186,6 @@ struct fm_flow {
 	uint16_t credit[FM_FLOW_SLOTS_MAX];
 	unsigned credits;
 	struct fm_lease tx_lease;
-	bool is_waiting_tx;		/* it needs that slab and has none yet */
-	struct fm_list wait_tx_at;	/* as long as that: link->waiting */
 	struct fm_tx tx[FM_FLOW_SLOTS_MAX];	/* by the peer's slot */
 	uint16_t tx_free[FM_FLOW_SLOTS_MAX];	/* slots of ours, the warmest on top */
 	unsigned tx_frees;
@@ -200,7 +206,7 @@ struct fm_flow {
 
 	/* Receiving */
 	bool is_wanted;			/* the peer asked and has nothing yet */
-	struct fm_list wait_rx_at;	/* as long as that: link->waiting */
+	struct fm_list wait_rx_at;	/* as long as that: link->rx_waiting */
 	bool is_revoking;
 	uint64_t revoked_ns;		/* since when */
 	unsigned rx_late;		/* chunks that came since then */
@@ -250,8 +256,6 @@ int fm_flow_tx_grant(struct fm_flow *flow, const struct fm_data_msg *m);
 int fm_flow_tx_ack(struct fm_flow *flow, const struct fm_data_msg *m);
 int fm_flow_tx_revoke(struct fm_flow *flow, const struct fm_data_msg *m);
 void fm_flow_tx_cancel_removed(struct fm_flow *flow);
-/* its connection was asked to close */
-void fm_flow_tx_closing(struct fm_flow *flow);
 /* its connection is gone: its chunks go over others */
 void fm_flow_tx_lose(struct fm_flow *flow);
 void fm_flow_tx_finish(struct fm_flow *flow);

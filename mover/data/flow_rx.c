@@ -395,7 +395,7 @@ int fm_flow_rx_want(struct fm_flow *f)
 	if (f->is_wanted || (f->rx_lease.slab >= 0 && !f->is_revoking))
 		return -EPROTO;
 	f->is_wanted = true;
-	fm_link_wait(f->link, FM_SLAB_RX, &f->wait_rx_at);
+	fm_link_wait_rx(f->link, &f->wait_rx_at);
 	atomic_fetch_add(&f->link->wants, 1);
 	fm_flow_wake(f);
 	return 0;
@@ -406,7 +406,7 @@ static void forget_want(struct fm_flow *f)
 	if (!f->is_wanted)
 		return;
 	f->is_wanted = false;
-	fm_link_leave(f->link, &f->wait_rx_at);
+	fm_link_leave_rx(f->link, &f->wait_rx_at);
 	atomic_fetch_sub(&f->link->wants, 1);
 }
 
@@ -415,7 +415,7 @@ static void grant(struct fm_flow *f)
 	struct fm_data_msg m;
 	uint64_t now_ns = fm_loop_now(f->lane->io.loop);
 
-	if (!fm_link_is_turn(f->link, FM_SLAB_RX, &f->wait_rx_at, now_ns)) {
+	if (!fm_link_is_turn_rx(f->link, &f->wait_rx_at, now_ns)) {
 		fm_lane_wake_at(f->lane, now_ns + FM_FLOW_RETRY_NS);
 		return;
 	}
@@ -483,7 +483,7 @@ void fm_flow_rx_step(struct fm_flow *f, uint64_t now_ns)
 	if (f->rx_lease.slab < 0)
 		return;
 	look_for_coming(f, now_ns);
-	if (!f->is_revoking && fm_link_should_give(f->link, FM_SLAB_RX, &f->rx_lease,
+	if (!f->is_revoking && fm_link_should_give(f->link, FM_SLAB_RX, &f->rx_lease.is_giving,
 						   f->rx_lease.used_ns, now_ns))
 		revoke(f);
 	if (f->is_revoking)

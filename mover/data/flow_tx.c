@@ -27,7 +27,6 @@
 void fm_flow_tx_init(struct fm_flow *f)
 {
 	f->tx_lease.slab = -1;
-	fm_list_init(&f->wait_tx_at);
 	fm_list_init(&f->tx_waiting);
 	fm_list_init(&f->tx_later);
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
@@ -482,7 +481,8 @@ static void give_tx_slab(struct fm_flow *f, uint64_t now_ns)
 {
 	if (f->tx_lease.slab < 0 || !is_tx_idle(f))
 		return;
-	if (!fm_link_should_give(f->link, FM_SLAB_TX, &f->tx_lease, f->tx_lease.used_ns, now_ns)) {
+	if (!fm_link_should_give(f->link, FM_SLAB_TX, &f->tx_lease.is_giving, f->tx_lease.used_ns,
+				 now_ns)) {
 		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 		return;
 	}
@@ -495,34 +495,19 @@ static void give_tx_slab(struct fm_flow *f, uint64_t now_ns)
 
 /*
  * Whether the slab of this connection is to be given back: another session lacks its share, and
- * this one has more, or another connection has none. No new chunk is begun in it then.
+ * this one has more. No new chunk is begun in it then.
  */
 static bool is_tx_slab_wanted(struct fm_flow *f, uint64_t now_ns)
 {
-	return fm_link_should_give(f->link, FM_SLAB_TX, &f->tx_lease, now_ns, now_ns);
+	return fm_link_should_give(f->link, FM_SLAB_TX, &f->tx_lease.is_giving, now_ns, now_ns);
 }
 
-static void stop_waiting(struct fm_flow *f)
-{
-	if (f->is_waiting_tx)
-		fm_link_leave(f->link, &f->wait_tx_at);
-	f->is_waiting_tx = false;
-}
-
-static bool take_tx_slab(struct fm_flow *f, uint64_t now_ns)
+static bool take_tx_slab(struct fm_flow *f)
 {
 	if (f->tx_lease.slab >= 0)
 		return true;
-	if (!f->is_waiting_tx)
-		fm_link_wait(f->link, FM_SLAB_TX, &f->wait_tx_at);
-	f->is_waiting_tx = true;
-	if (!fm_link_is_turn(f->link, FM_SLAB_TX, &f->wait_tx_at, now_ns)) {
-		fm_lane_wake_at(f->lane, now_ns + FM_FLOW_RETRY_NS);
-		return false;
-	}
 	if (fm_flow_lease(f, &f->tx_lease, false) < 0)
 		return false;
-	stop_waiting(f);
 	f->tx_slots = fm_slabs_bytes(f->link->slabs) / f->lane->chunk_bytes;
 	for (f->tx_frees = 0; f->tx_frees < f->tx_slots; f->tx_frees++)
 		f->tx_free[f->tx_frees] = (uint16_t)(f->tx_slots - 1 - f->tx_frees);
@@ -580,18 +565,14 @@ static void fill_beside(struct fm_flow *f, uint64_t now_ns)
 void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 {
 	const struct fm_claim any = {.who = f, .kind = f->kind, .info = &f->info};
-	bool has_slab = true;
 
 	if (f->orphans_ns)
 		watch_orphans(f, now_ns);
 	if (f->state == FM_FLOW_UP)
 		send_later(f, now_ns);
 	return_grant(f);
-	if (!fm_list_is_empty(&f->tx_waiting)) {
-		has_slab = take_tx_slab(f, now_ns);
-		if (has_slab)
-			read_waiting(f);
-	}
+	if (!fm_list_is_empty(&f->tx_waiting) && take_tx_slab(f))
+		read_waiting(f);
 	if (fm_flow_is_ending(f))
 		return;
 	fill_beside(f, now_ns);
@@ -600,14 +581,10 @@ void fm_flow_tx_step(struct fm_flow *f, uint64_t now_ns)
 			f->is_want_sent = true;
 			say(f, FM_DATA_WANT, 0);
 		}
-		if (f->grant.generation != 0 && !f->is_grant_revoked) {
-			has_slab = take_tx_slab(f, now_ns);
-			if (has_slab && !is_tx_slab_wanted(f, now_ns))
-				claim(f, now_ns);
-		}
+		if (f->grant.generation != 0 && !f->is_grant_revoked && take_tx_slab(f) &&
+		    !is_tx_slab_wanted(f, now_ns))
+			claim(f, now_ns);
 	}
-	if (has_slab)
-		stop_waiting(f);	/* it needs none now, or has it */
 	give_tx_slab(f, now_ns);
 }
 
@@ -744,11 +721,6 @@ void fm_flow_tx_cancel_removed(struct fm_flow *f)
 			f->orphans_ns = fm_loop_now(f->lane->io.loop);
 		drop_held(t);
 	}
-}
-
-void fm_flow_tx_closing(struct fm_flow *f)
-{
-	stop_waiting(f);	/* others wait behind this one */
 }
 
 /*

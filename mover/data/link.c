@@ -22,9 +22,6 @@
 #define IDLE_NS (2 * FM_NS_PER_S)
 /* ... but no longer than this when a session has none, or another connection of this one. */
 #define IDLE_WANTED_NS (50 * FM_NS_PER_MS)
-/* Where a connection of this session has none, one that has had its slab for so long gives it up,
- * and the next one so much later. */
-#define TURN_NS (500 * FM_NS_PER_MS)
 
 int fm_link_new(struct fm_slabs *slabs, struct fm_shared_rate *rate, struct fm_link **out,
 		struct fm_err *err)
@@ -45,8 +42,7 @@ int fm_link_new(struct fm_slabs *slabs, struct fm_shared_rate *rate, struct fm_l
 	for (unsigned i = 0; i < FM_LINK_BUCKETS; i++)
 		fm_list_init(&l->xfers[i]);
 	fm_list_init(&l->sources);
-	fm_list_init(&l->waiting[FM_SLAB_TX]);
-	fm_list_init(&l->waiting[FM_SLAB_RX]);
+	fm_list_init(&l->rx_waiting);
 	fm_slab_user_init(&l->slab_use[FM_SLAB_TX]);
 	fm_slab_user_init(&l->slab_use[FM_SLAB_RX]);
 	*out = l;
@@ -334,35 +330,34 @@ bool fm_link_has_sink(struct fm_link *l)
 	return has;
 }
 
-void fm_link_wait(struct fm_link *l, enum fm_slab_use use, struct fm_list *conn)
+void fm_link_wait_rx(struct fm_link *l, struct fm_list *conn)
 {
 	pthread_mutex_lock(&l->lock);
-	fm_list_append(&l->waiting[use], conn);
+	fm_list_append(&l->rx_waiting, conn);
 	pthread_mutex_unlock(&l->lock);
 }
 
-void fm_link_leave(struct fm_link *l, struct fm_list *conn)
+void fm_link_leave_rx(struct fm_link *l, struct fm_list *conn)
 {
 	pthread_mutex_lock(&l->lock);
 	fm_list_del(conn);
 	pthread_mutex_unlock(&l->lock);
 }
 
-bool fm_link_is_turn(struct fm_link *l, enum fm_slab_use use, const struct fm_list *conn,
-		     uint64_t now_ns)
+bool fm_link_is_turn_rx(struct fm_link *l, const struct fm_list *conn, uint64_t now_ns)
 {
-	unsigned left = fm_slabs_left(l->slabs, use), ahead = 0;
+	unsigned left = fm_slabs_left(l->slabs, FM_SLAB_RX), ahead = 0;
 	bool is_turn;
 
 	pthread_mutex_lock(&l->lock);
-	fm_list_each(at, next, &l->waiting[use]) {
+	fm_list_each(at, next, &l->rx_waiting) {
 		if (at == conn)
 			break;
 		ahead++;
 	}
 	is_turn = ahead == 0 || ahead < left;
 	if (!is_turn)
-		l->starved_ns[use] = now_ns;
+		l->starved_ns[FM_SLAB_RX] = now_ns;
 	pthread_mutex_unlock(&l->lock);
 	return is_turn;
 }
@@ -392,34 +387,17 @@ void fm_link_clear_slab(struct fm_link *l, int slab)
 	fm_slabs_clear(l->slabs, &l->slab_use[FM_SLAB_RX], slab);
 }
 
-/* Whether another connection of the session is to have what this one has had long enough. */
-static bool is_turn_over(struct fm_link *l, enum fm_slab_use use, struct fm_lease *lease,
+bool fm_link_should_give(struct fm_link *l, enum fm_slab_use use, bool *is_giving, uint64_t used_ns,
 			 uint64_t now_ns)
-{
-	uint64_t since_ns =
-		lease->since_ns > l->over_ns[use] ? lease->since_ns : l->over_ns[use];
-
-	if (!lease->is_over && now_ns >= since_ns + TURN_NS) {
-		lease->is_over = true;
-		l->over_ns[use] = now_ns;
-	}
-	return lease->is_over;
-}
-
-bool fm_link_should_give(struct fm_link *l, enum fm_slab_use use, struct fm_lease *lease,
-			 uint64_t used_ns, uint64_t now_ns)
 {
 	bool is_needed_here;
 
-	if (fm_slabs_ask_back(l->slabs, use, &l->slab_use[use], &lease->is_giving, now_ns))
+	if (fm_slabs_ask_back(l->slabs, use, &l->slab_use[use], is_giving, now_ns))
 		return true;
 	pthread_mutex_lock(&l->lock);
 	/* Another connection of the same session may be waiting for what this one does not use. */
 	is_needed_here = now_ns < l->starved_ns[use] + IDLE_WANTED_NS;
-	lease->is_over = is_needed_here && is_turn_over(l, use, lease, now_ns);
 	pthread_mutex_unlock(&l->lock);
-	if (lease->is_over)
-		return true;
 	return now_ns >= used_ns + (is_needed_here || fm_slabs_is_wanted(l->slabs, use)
 					    ? IDLE_WANTED_NS
 					    : IDLE_NS);

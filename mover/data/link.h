@@ -47,16 +47,6 @@ struct fm_shared_rate {
 	struct fm_rate *rate;
 };
 
-/* A slab of ours, lent to a connection. */
-struct fm_lease {
-	int slab;			/* -1: none */
-	uint64_t since_ns;
-	uint64_t used_ns;
-	bool is_giving;			/* it is to go back for somebody else's sake ... */
-	bool is_over;			/* ... for that of another connection of the session */
-	struct fm_region region;
-};
-
 struct fm_link {
 	pthread_mutex_t lock;
 	atomic_uint refs;
@@ -68,9 +58,8 @@ struct fm_link {
 	unsigned sinks;			/* transfers that receive */
 	struct fm_slab_user slab_use[2];	/* per enum fm_slab_use; the pool's lock's */
 	uint64_t starved_ns[2];		/* when a connection could not have one last */
-	uint64_t over_ns[2];		/* when one was last asked for its, for another's sake */
-	/* connections that wait for one, by age; RX: since their peer asked for slots */
-	struct fm_list waiting[2];
+	/* connections whose peer asked for slots and has none yet, by age */
+	struct fm_list rx_waiting;
 	atomic_uint wants;		/* flows whose peer asked for slots and has none yet */
 	atomic_uint flows[FM_KIND_COUNT];	/* connections of each kind */
 	atomic_uint_fast64_t heard_ns;	/* when the peer said something over the session last */
@@ -122,14 +111,13 @@ void fm_link_unbind(struct fm_link *link, const void *who);
 bool fm_link_has_sink(struct fm_link *link);
 
 /*
- * Lane. This connection waits for a slab. Connections get slabs in the order in which they began to
- * wait. Otherwise one that just gave up its slab, or whose peer has no memory to send from, would
- * take it again and again.
+ * Lane. The peer of this connection asks for slots, so it waits for a slab. Connections get slabs
+ * in the order in which they began to wait. Otherwise a connection whose peer has no memory to send
+ * from would take the slab again and again.
  */
-void fm_link_wait(struct fm_link *link, enum fm_slab_use use, struct fm_list *conn);
-void fm_link_leave(struct fm_link *link, struct fm_list *conn);
-bool fm_link_is_turn(struct fm_link *link, enum fm_slab_use use, const struct fm_list *conn,
-		     uint64_t now_ns);
+void fm_link_wait_rx(struct fm_link *link, struct fm_list *conn);
+void fm_link_leave_rx(struct fm_link *link, struct fm_list *conn);
+bool fm_link_is_turn_rx(struct fm_link *link, const struct fm_list *conn, uint64_t now_ns);
 
 /* Lane. A slab for a connection of this link, or -EAGAIN. is_giving: see fm_slabs_put(). */
 int fm_link_take_slab(struct fm_link *link, enum fm_slab_use use, uint64_t now_ns);
@@ -139,11 +127,9 @@ void fm_link_clear_slab(struct fm_link *link, int slab);
 
 /*
  * Lane. Whether a connection that last used its slab at used_ns should give it back: long idle, or
- * others want for their share, or it has had it for a while and another one of the session, which
- * may have work that this one may not carry, has none. What was said before may be taken back: see
- * fm_slabs_ask_back().
+ * others want for their share. is_giving: see fm_slabs_ask_back().
  */
-bool fm_link_should_give(struct fm_link *link, enum fm_slab_use use, struct fm_lease *lease,
+bool fm_link_should_give(struct fm_link *link, enum fm_slab_use use, bool *is_giving,
 			 uint64_t used_ns, uint64_t now_ns);
 
 /*
