@@ -46,6 +46,8 @@ struct fm_registered_place;
  * count: a peer could keep memory with a byte now and then.
  */
 #define FM_FLOW_MOVED_BYTES (1u << 20)
+/* A read or write that takes longer may be one of a disk that hangs. */
+#define FM_FLOW_HUNG_NS (2 * FM_NS_PER_S)
 #define FM_FLOW_ACKS_MAX (2 * FM_FLOW_SLOTS_MAX)
 _Static_assert(FM_FLOW_SLOTS_MAX + FM_FLOW_ACKS_MAX + 8 <= FM_DATA_MSGS_MAX,
 	       "everything a flow has under way fits the connection");
@@ -90,6 +92,7 @@ struct fm_tx {
 	uint64_t sent_ns;		/* when it was handed to the connection ... */
 	bool is_alone;			/* ... with at most one more under way */
 	int slot;			/* of ours; -1: none */
+	uint64_t read_ns;		/* when its read began */
 	enum fm_tx_step step;
 	enum fm_tx_word word;
 	uint64_t again_ns;		/* one that is busy: not before */
@@ -103,6 +106,8 @@ struct fm_rx {
 	struct fm_xfer *x;		/* with a reference; NULL: the peer's to fill */
 	struct fm_chunk chunk;
 	uint64_t xfer_id;
+	uint64_t since_ns;		/* when it came ... */
+	unsigned number;		/* ... as which of those of the flow */
 };
 
 /* A chunk that came to two places, in parts. */
@@ -215,6 +220,7 @@ struct fm_flow {
 	uint64_t rx_came;		/* conn->came when it was last looked at */
 	struct fm_rx rx[FM_FLOW_SLOTS_MAX];
 	unsigned rx_slots;
+	unsigned rx_chunks;		/* that came, ever */
 	struct fm_landing landing;	/* the chunk that comes to its place, and to no slot */
 	/* the same, until its transfer was removed: its slot has only the rest of its bytes */
 	struct fm_torn torn;

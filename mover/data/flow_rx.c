@@ -370,6 +370,7 @@ int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 	if (f->is_revoking && ++f->rx_late > FM_XFER_CORRUPT_MAX * f->rx_slots)
 		return -EPROTO;
 	f->rx_lease.used_ns = fm_loop_now(f->lane->io.loop);
+	f->rx_chunks++;
 	f->conn->looked += m->length;
 	atomic_fetch_add_explicit(&f->bytes_received, m->length, memory_order_relaxed);
 	x = is_torn(f, m) ? NULL : fm_link_find_sink(f->link, m->xfer);
@@ -386,6 +387,8 @@ int fm_flow_rx_chunk(struct fm_flow *f, const struct fm_data_msg *m)
 	r->x = x;
 	r->xfer_id = m->xfer;
 	r->chunk = c;
+	r->since_ns = f->rx_lease.used_ns;
+	r->number = f->rx_chunks;
 	rx_write(r);
 	return 0;
 }
@@ -476,6 +479,23 @@ static void await_return(struct fm_flow *f, uint64_t now_ns)
 		fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 }
 
+/*
+ * Whether a write seems to hang: it takes long, or two slabs full came since it began. As long as
+ * it does the peer can give no slot back, and asked for them it would begin nothing more in the
+ * others. So it is not asked.
+ */
+static bool is_hung(const struct fm_flow *f, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < f->rx_slots; i++) {
+		const struct fm_rx *r = &f->rx[i];
+
+		if (r->x && (f->rx_chunks - r->number >= 2 * f->rx_slots ||
+			     now_ns >= r->since_ns + FM_FLOW_HUNG_NS))
+			return true;
+	}
+	return false;
+}
+
 void fm_flow_rx_step(struct fm_flow *f, uint64_t now_ns)
 {
 	if (f->rx_lease.slab < 0 && f->is_wanted && fm_link_has_sink(f->link))
@@ -483,8 +503,10 @@ void fm_flow_rx_step(struct fm_flow *f, uint64_t now_ns)
 	if (f->rx_lease.slab < 0)
 		return;
 	look_for_coming(f, now_ns);
-	if (!f->is_revoking && fm_link_should_give(f->link, FM_SLAB_RX, &f->rx_lease.is_giving,
-						   f->rx_lease.used_ns, now_ns))
+	/* a slot whose chunk is being written is in use */
+	if (!f->is_revoking && !is_hung(f, now_ns) &&
+	    fm_link_should_give(f->link, FM_SLAB_RX, &f->rx_lease.is_giving,
+				is_rx_idle(f) ? f->rx_lease.used_ns : now_ns, now_ns))
 		revoke(f);
 	if (f->is_revoking)
 		await_return(f, now_ns);

@@ -279,6 +279,7 @@ static void tx_read(struct fm_tx *t)
 	uint32_t len = (t->chunk.len + 4095u) & ~4095u;
 
 	set_step(t, FM_TX_READING);
+	t->read_ns = fm_loop_now(f->lane->io.loop);
 	t->word = FM_TX_UNSENT;
 	f->io_count++;
 	t->io = (struct fm_io){
@@ -493,13 +494,25 @@ static void give_tx_slab(struct fm_flow *f, uint64_t now_ns)
 	fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 }
 
+/* Whether a read seems to hang: the slab does not become idle as long as it does. */
+static bool is_hung(const struct fm_flow *f, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)
+		if (f->tx[i].step == FM_TX_READING &&
+		    now_ns >= f->tx[i].read_ns + FM_FLOW_HUNG_NS)
+			return true;
+	return false;
+}
+
 /*
  * Whether the slab of this connection is to be given back: another session lacks its share, and
- * this one has more. No new chunk is begun in it then.
+ * this one has more, or it has had it long enough. No new chunk is begun in it then, unless it
+ * cannot be given back.
  */
 static bool is_tx_slab_wanted(struct fm_flow *f, uint64_t now_ns)
 {
-	return fm_link_should_give(f->link, FM_SLAB_TX, &f->tx_lease.is_giving, now_ns, now_ns);
+	return !is_hung(f, now_ns) &&
+	       fm_link_should_give(f->link, FM_SLAB_TX, &f->tx_lease.is_giving, now_ns, now_ns);
 }
 
 static bool take_tx_slab(struct fm_flow *f)

@@ -771,6 +771,8 @@ static struct pair {
 	struct attached first, second;
 	struct fm_slab_user other[2];	/* per use: another session, ... */
 	int slab[2];			/* ... which has the rest */
+	struct fm_slab_user third;	/* a third session, ... */
+	int third_use;			/* ... which wants one; -1: none is there */
 } pair;
 
 /* From now on the peer speaks over that one. */
@@ -784,6 +786,8 @@ static void begin_pair(void)
 {
 	begin();
 	memset(&pair, 0, sizeof(pair));
+	fm_slab_user_init(&pair.third);
+	pair.third_use = -1;
 	for (unsigned use = 0; use < 2; use++) {
 		fm_slab_user_init(&pair.other[use]);
 		pair.slab[use] = fm_slabs_take(w.slabs, use, &pair.other[use], 0);
@@ -814,6 +818,8 @@ static void end_pair(void)
 	CU_ASSERT_EQUAL(w.gone, 1);
 	w.down = w.gone = 0;
 	is_closing = false;
+	if (pair.third_use >= 0)
+		fm_slabs_unwant(w.slabs, (enum fm_slab_use)pair.third_use, &pair.third);
 	for (unsigned use = 0; use < 2; use++)
 		fm_slabs_put(w.slabs, use, &pair.other[use], pair.slab[use], false);
 	over(&pair.first);
@@ -822,6 +828,10 @@ static void end_pair(void)
 static void tick(void)
 {
 	moved_ns += 10 * FM_NS_PER_MS;
+	if (pair.third_use >= 0)
+		CU_ASSERT_EQUAL(fm_slabs_take(w.slabs, (enum fm_slab_use)pair.third_use,
+					      &pair.third, fm_loop_now(w.loop)),
+				-EAGAIN);
 	spin();
 }
 
@@ -887,6 +897,9 @@ static void test_hung_write_beside_who_waits(void)
 {
 	begin_pair();
 	CU_ASSERT_FALSE(is_revoked_beside_hung_write());
+	begin_pair();
+	pair.third_use = FM_SLAB_RX;
+	CU_ASSERT_FALSE(is_revoked_beside_hung_write());
 }
 
 /*
@@ -937,6 +950,9 @@ static void test_hung_read_beside_who_waits(void)
 {
 	begin_pair();
 	CU_ASSERT_TRUE(chunks_beside_hung_read() > 450);
+	begin_pair();
+	pair.third_use = FM_SLAB_TX;
+	CU_ASSERT_TRUE(chunks_beside_hung_read() > 250);
 }
 
 /* ---- what is read back ---- */
