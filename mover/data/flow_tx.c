@@ -657,7 +657,9 @@ static void tx_again(struct fm_tx *t)
 	struct fm_flow *f = t->flow;
 
 	t->chunk.is_again = true;
-	if (fm_link_refused(t->x, &t->chunk, t->word == FM_TX_BUSY)) {
+	if (fm_link_is_removed(t->x)) {
+		tx_drop(t);
+	} else if (fm_link_refused(t->x, &t->chunk, t->word == FM_TX_BUSY)) {
 		tx_drop(t);
 	} else if (t->word == FM_TX_BUSY) {
 		t->again_ns = fm_loop_now(f->lane->io.loop) +

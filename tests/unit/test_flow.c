@@ -1169,6 +1169,29 @@ static void test_changed_memory_is_not_made_good(void)
 	lying_end(x);
 }
 
+/* Goal: what arrived damaged of a transfer that ended is not sent again: a peer that says so each
+ * time would keep its slot and its file. */
+static void test_damaged_and_removed(void)
+{
+	struct fm_xfer *x = begin_lying();
+
+	fm_link_remove(w.link, x);
+	fm_lane_wake(&w.lane);
+	spin();
+	sent_payload = NULL;
+	say_damaged();
+	CU_ASSERT_PTR_NULL(sent_payload);
+	CU_ASSERT_PTR_NULL(w.flow->tx[3].x);
+	may_be_anywhere = false;
+	break_conn();
+	end_read(&w.disk);
+	end_read(&w.disk);
+	spin();
+	fm_xfer_free(x);
+	w.drained = 0;
+	end();
+}
+
 /* Goal: nor when its connection ended, since some of it may have come. */
 static void test_changed_memory_is_not_good_elsewhere(void)
 {
@@ -1620,6 +1643,8 @@ static const struct fm_test tests[] = {
 	 test_memory_is_sent_from_where_it_lies},
 	{"memory that changed is not made good by a new CRC",
 	 test_changed_memory_is_not_made_good},
+	{"what arrived damaged of a transfer that ended is not sent again",
+	 test_damaged_and_removed},
 	{"memory that changed is not made good over another connection",
 	 test_changed_memory_is_not_good_elsewhere},
 	{"what is sent again without a read has the CRC that it had", test_keeps_its_crc},
