@@ -838,7 +838,10 @@ bool fm_xfer_came(struct fm_xfer *x, const struct fm_chunk *chunk, const struct 
 		return false;
 	}
 	if (!seen_grow(x, chunk->seq)) {
-		fm_xfer_fail(x, -ENOMEM, "no memory to remember which chunks came");
+		fm_xfer_fail(x, -ENOMEM,
+			     "no memory to remember that chunk number %llu came: give memory.total "
+			     "a larger value, or mover.chunk at both nodes",
+			     (unsigned long long)chunk->seq);
 		return false;
 	}
 	x->seen[chunk->seq / 8] |= (uint8_t)(1u << chunk->seq % 8);

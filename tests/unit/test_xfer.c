@@ -672,6 +672,8 @@ static void test_no_room_for_the_map_of_chunks(void)
 		CU_ASSERT_EQUAL(fm_xfer_accept(w.x, &c), 0);
 		fm_xfer_written(w.x, &c, &by_tcp);
 		CU_ASSERT_EQUAL(w.x->err.code, has_room ? 0 : -ENOMEM);
+		CU_ASSERT_TRUE(has_room || (strstr(w.x->err.text, "memory.total") &&
+					    strstr(w.x->err.text, "mover.chunk")));
 		CU_ASSERT_EQUAL(w.x->chunks, has_room);
 		fm_budget_set(UINT64_MAX);
 		world_free(&w);
