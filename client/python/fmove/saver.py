@@ -6,10 +6,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import itertools
 import time
-from collections import deque
 from datetime import timedelta
-from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
 
 import torch
 import torch.distributed as dist
@@ -92,8 +92,8 @@ class _Failed(_Snapshot):
 class _Turn(NamedTuple):
     """What a rank has for one call of save()."""
 
-    number: int
-    name: Optional[Name]
+    label: str  # as the caller named it
+    name: Optional[Name]  # None: the call began nothing, and raised
     force: bool
     snapshot: _Snapshot
 
@@ -104,11 +104,11 @@ class _Save:
     def __init__(
         self,
         number: int,
-        name: Union[Name, str],
+        name: str,
         timeout: float,
         run: Callable[["_Save"], Rotated],
     ) -> None:
-        self.number = number  # of the call of save() that began it
+        self.number = number  # of the call of save() that it is for, or the last such
         self.name = name
         self.end = time.monotonic() + timeout
         self.rotated = Rotated()
@@ -152,10 +152,11 @@ class Saver:
     it from beginning one is raised at once, and the other ranks are told by their next call. Ranks
     that come to a save with different names, or have called save() a different number of times, are
     refused: ESTALE. A save goes on when a signal's handler raises in one of the calls: the next
-    call waits for it as this one did. One save is under way at most: the next waits for it, or with
-    when_busy="drop" is left out by all ranks. timeout: seconds of a save; then it is late, and is
-    discarded. A rank that does not come to a save is named. After that the ranks that did cannot
-    meet any more: make another Saver.
+    call waits for it as this one did. A call of save() within another, as in a signal's handler,
+    is refused, EBUSY, since the memory is in use: the other ranks are told. One save is under way
+    at most: the next waits for it, or with when_busy="drop" is left out by all ranks. timeout:
+    seconds of a save; then it is late, and is discarded. A rank that does not come to a save is
+    named. After that the ranks that did cannot meet any more: make another Saver.
     """
 
     def __init__(
@@ -185,8 +186,10 @@ class Saver:
         self._connection = connection or connect()
         self._memory = Memory(self._connection)
         self._save: Optional[_Save] = None
-        self._number = 0  # of calls of save()
-        self._missed: Deque[_Turn] = deque()  # that began nothing, and were not told yet
+        self._is_saving = False  # a call of save() has not returned
+        self._numbers = itertools.count(1)  # of calls of save()
+        self._begun = 0  # the last of them that began a save, or a telling
+        self._turns: Dict[int, _Turn] = {}  # that the ranks have to meet for, by number
         self._is_lost = False  # a rank is: they cannot meet any more
         self._group = self._votes = None
         self._is_coordinator = True
@@ -201,14 +204,28 @@ class Saver:
 
     def save(self, state_dict: Dict[str, Any], name: Named, *, force: bool = False) -> bool:
         """Returns when the state may change again. False: it was left out."""
-        self._number += 1  # also of one that raises: all ranks count alike
+        number = next(self._numbers)  # also of one that raises: all ranks count alike
+        if self._is_saving:
+            within = error(errno.EBUSY, f"{name} is not saved: save() is under way, call it later")
+            self._miss(number, str(name), within)
+            raise within
+        self._is_saving = True
         try:
-            if self._is_dropping and self._is_any_busy():
+            return self._save_as(number, state_dict, name, force)
+        finally:
+            self._is_saving = False
+            self._tell()
+
+    def _save_as(self, number: int, state_dict: Dict[str, Any], name: Named, force: bool) -> bool:
+        vote = torch.tensor([0])  # not 0: all ranks leave it out, whatever ends this call
+        try:
+            if self._is_dropping and self._is_any_busy(vote):
                 return False
             ended = self._ended()
-            self._begin(state_dict, parse(name), force)
+            self._begin(number, state_dict, parse(name), force)
         except BaseException as why:
-            self._miss(str(name), why)
+            if not vote.item():
+                self._miss(number, str(name), why)
             raise
         if ended is not None:
             raise ended
@@ -217,51 +234,62 @@ class Saver:
     def _ended(self) -> Optional[Exception]:
         """Waits until no save is under way. What ended the last one, unless that was raised."""
         try:
-            self.wait()
+            self._wait()
         except Exception as why:
             if self._save is not None or self._is_lost:  # it is late, or a signal came
                 raise
             return why
         return None
 
-    def _begin(self, state_dict: Dict[str, Any], to: Name, force: bool) -> None:
+    def _begin(self, number: int, state_dict: Dict[str, Any], to: Name, force: bool) -> None:
         planner = self._planner()
         set_up(planner, _plain(state_dict), self._is_coordinator)
         snapshot = _Snapshot(planner, self._memory)
-        turn = _Turn(self._number, to, force, snapshot)
-        self._start(_Save(self._number, to, self._timeout, lambda save: self._run(save, turn)))
+        self._turns[number] = _Turn(str(to), to, force, snapshot)
+        self._start(number)
 
-    def _start(self, save: _Save) -> None:
-        self._save = save  # before it runs: a signal may come while it begins
+    def _start(self, number: int) -> None:
+        """For the turns up to this one."""
+        before, label = self._begun, self._turns[number].label
+        save = _Save(number, label, self._timeout, self._run)
+        self._save, self._begun = save, number  # before it runs: a signal may come while it begins
         try:
             save.start()
         except BaseException:
             if save.is_over():
-                self._save = None  # it never ran
+                self._save, self._begun = None, before  # it never ran
             raise
 
-    def _miss(self, name: str, why: BaseException) -> None:
+    def _miss(self, number: int, label: str, why: BaseException) -> None:
         """The other ranks meet this one for each save, or would meet its next one: they are told,
-        now, or before that where the last one is still under way."""
-        has_begun = self._save is not None and self._save.number == self._number
-        if self._group is None or self._is_lost or has_begun:
+        in the order of the calls."""
+        if self._begun == number:
             return
-        self._missed.append(_Turn(self._number, None, False, _Failed(why)))
-        if self._save is None:
-            with contextlib.suppress(RuntimeError):  # no thread can be started
-                self._start(_Save(self._number, name, self._timeout, self._tell_missed))
+        self._turns.pop(number, None)  # it did not get to begin
+        if self._group is not None and not self._is_lost:
+            self._turns[number] = _Turn(label, None, False, _Failed(why))
 
-    def _is_any_busy(self) -> bool:
+    def _tell(self) -> None:
+        """Of what this rank did not begin, unless a save is under way: then it is told behind."""
+        if self._turns and self._save is None and not self._is_saving and not self._is_lost:
+            with contextlib.suppress(RuntimeError):  # no thread can be started
+                self._start(max(self._turns))
+
+    def _is_any_busy(self, vote: Any) -> bool:
         """All ranks leave a save out, or none."""
-        is_busy = self._save is not None and not self._save.is_over()
-        if self._votes is None:
-            return is_busy
-        vote = torch.tensor([int(is_busy)])
-        dist.all_reduce(vote, op=dist.ReduceOp.MAX, group=self._votes)
+        vote.fill_(int(self._save is not None and not self._save.is_over()))
+        if self._votes is not None:
+            dist.all_reduce(vote, op=dist.ReduceOp.MAX, group=self._votes)
         return bool(vote.item())
 
     def check(self) -> None:
         """Raises what ended the last save, once, or that it is late."""
+        try:
+            self._check()
+        finally:
+            self._tell()
+
+    def _check(self) -> None:
         save = self._save
         if save is not None:
             is_over = save.is_over()
@@ -271,20 +299,30 @@ class Saver:
 
     def wait(self) -> Rotated:
         """Until no save is under way. What keep_last removed, on the coordinator."""
+        try:
+            return self._wait()
+        finally:
+            self._tell()
+
+    def _wait(self) -> Rotated:
         save = self._save
         if save is None:
             return Rotated()
         save.wait()
-        self.check()
+        self._check()
         return save.rotated
 
     def close(self) -> None:
         """Waits, and gives the memory back."""
         try:
-            self.wait()
+            ended = self._ended()
+            self._tell()
+            self._wait()
         finally:
             if self._save is None:
                 self._memory.close()
+        if ended is not None:
+            raise ended
 
     def __enter__(self) -> "Saver":
         return self
@@ -292,19 +330,22 @@ class Saver:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run(self, save: _Save, turn: _Turn) -> Rotated:
-        self._tell_missed(save)
-        return self._meet(save, turn)
+    def _run(self, save: _Save) -> Rotated:
+        """Meets the other ranks for each call of save() up to its own, in their order."""
+        rotated = Rotated()
+        while True:
+            number = min(list(self._turns), default=save.number + 1)
+            if number > save.number:
+                return rotated
+            try:
+                rotated = self._meet(save, number, self._turns[number])
+            except FmoveError:
+                if self._turns[number].name is not None:
+                    raise  # of another one its caller was told
+            finally:
+                del self._turns[number]
 
-    def _tell_missed(self, save: _Save) -> Rotated:
-        """Ends, on all ranks, what this one did not begin. Its caller was told."""
-        while self._missed:
-            with contextlib.suppress(FmoveError):
-                self._meet(save, self._missed[0])
-            self._missed.popleft()
-        return Rotated()
-
-    def _meet(self, save: _Save, turn: _Turn) -> Rotated:
+    def _meet(self, save: _Save, number: int, turn: _Turn) -> Rotated:
         """All ranks do, once for each call of save()."""
         writer = None
         try:
@@ -318,7 +359,7 @@ class Saver:
                 connection=self._connection,
                 **self._how,
             )
-            writer.turn = turn.number
+            writer.turn = number
             _save_with(turn.snapshot, writer, self._group)
         except BaseException as why:
             failed = _failure(save, why, writer)
