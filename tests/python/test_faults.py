@@ -276,6 +276,26 @@ class Ends(Case):
         self.assertEqual(self.stored(f"handler{len(told) - 1}"), b"1")
         self.assert_idle()
 
+    def test_a_signals_handler_that_waits_for_a_thread(self):
+        """Whose call is answered while the one beneath the handler stands still."""
+        told = []
+
+        def waits(*_):
+            asks = threading.Thread(target=lambda: told.append(self.fm.exists(self.name("f"))), daemon=True)
+            asks.start()
+            asks.join(HANG_S)
+            self.assertEqual(told, [False])
+
+        path = self.local("f", b"1" * 3000000)
+        before = signal.signal(signal.SIGALRM, waits)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            self.fm.put(path, self.name("f"), options=SLOW)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        self.assertEqual(told, [False])
+
     def test_cancelled_within_a_signals_handler(self):
         """It comes while something is begun in it."""
         cancel = fmove.Cancel()

@@ -29,7 +29,7 @@ SOCKET = "/run/fmove/fmoved.sock"
 REQUEST_MAX = 65536
 EVENT_MAX = 262144
 ANSWER_S = 60.0  # longer than the daemon itself waits for a peer
-SLICE_S = 0.1  # a call within a signal's handler may have read what the call beneath it waits for
+SLICE_S = 0.1  # another call may have read what the main thread waits for
 CANCEL_S = 8.0  # longer than the daemon waits for its journal
 CAN_BE_CANCELLED = frozenset(("put", "get", "wait", "verify"))
 GIVES_BACK = frozenset(("group_discard", "buffer_free"))  # what was begun: also of what is cancelled
@@ -378,7 +378,10 @@ class Link:
         return self._reader not in (None, threading.get_ident())
 
     def _read_one(self, timeout_s: Optional[float]) -> None:
-        """Reads one message, or none, unless another thread is about to."""
+        """Reads one message, or none, unless another thread is about to. The main thread is about
+        to when something has come, and not before: its signals' handlers may wait for threads."""
+        if _is_main() and not self._received and not self._has_come(timeout_s):
+            return
         is_mine = False
         try:
             with self._lock:
@@ -387,7 +390,7 @@ class Link:
                 if self._reader is None:
                     is_mine = True
                     self._reader = threading.get_ident()
-            if self._received or self._has_come(timeout_s):
+            if _is_main() or self._received or self._has_come(timeout_s):
                 self._receive()
         finally:
             with self._lock:
@@ -396,10 +399,13 @@ class Link:
                 self._news.notify_all()
 
     def _has_come(self, timeout_s: Optional[float]) -> bool:
-        if threading.current_thread() is threading.main_thread():  # the one that has handlers
+        if _is_main():
             timeout_s = SLICE_S if timeout_s is None else min(timeout_s, SLICE_S)
         poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
+        try:
+            poll.register(self._socket, select.POLLIN)
+        except ValueError:  # it was closed meanwhile
+            return False
         return bool(poll.poll(None if timeout_s is None else max(0, timeout_s * 1000)))
 
     def _receive(self) -> None:
@@ -471,6 +477,11 @@ class Link:
             self._requests.clear()
             self._socket.close()
             self._news.notify_all()
+
+
+def _is_main() -> bool:
+    """The thread that has the signals' handlers."""
+    return threading.current_thread() is threading.main_thread()
 
 
 def _is_last(event: Event) -> bool:
