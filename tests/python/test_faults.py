@@ -10,10 +10,11 @@ import threading
 import time
 import unittest
 import warnings
+import weakref
 from unittest import mock
 
 import fmove
-from fmove import connection
+from fmove import buffer, connection
 from nodes import DIR, HANG_S, Case, await_it, crash, descriptors, in_child, start_again
 
 SLOW = fmove.Options(limit=1 << 20)
@@ -295,6 +296,63 @@ class Ends(Case):
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
         self.assertEqual(told, [False])
+
+    def test_a_signals_handler_within_what_is_made_once(self):
+        """It makes the connection, or shows the buffer, that the call beneath it is about to."""
+        fm, make, calls, numbers = fmove.Connection(), connection.Link, [], []
+        self.addCleanup(fm.close)
+
+        def made(path):
+            link = make(path)
+            while calls:
+                calls.pop()()
+            return link
+
+        def asks(op, *arguments):
+            request = ask(op, *arguments)
+            while op == "buffer" and calls:
+                calls.pop()()
+            return request
+
+        open_files = descriptors()
+        calls.append(fm.ping)
+        with mock.patch.object(connection, "Link", made):
+            self.assertEqual(fm.ping()["node"], "n1")
+        self.assertEqual(descriptors(), open_files + 1)
+        shown, ask = buffer.Buffer(1 << 20), fm.ask
+
+        def number():
+            numbers.append(shown.number_at(fm))
+
+        calls.append(number)
+        with mock.patch.object(fm, "ask", asks):
+            thread = threading.Thread(target=number, daemon=True)
+            thread.start()
+            thread.join(HANG_S)
+        self.assertEqual(len(numbers), 2)
+        self.assertEqual(numbers[0], numbers[1])
+        shown.close(fm)
+
+    def test_cancelled_while_a_signals_handler_begins_something(self):
+        class Work:
+            is_cancelled = False
+
+            def cancel(self):
+                self.is_cancelled = True
+
+        class Growing(weakref.WeakSet):
+            def __iter__(self):
+                for one in super().__iter__():
+                    if len(works) == 2:
+                        works.append(Work())
+                        self.add(works[2])
+                    yield one
+
+        works = [Work(), Work()]
+        cancel = fmove.Cancel()
+        cancel._work = Growing(works)
+        cancel.set()
+        self.assertEqual([work.is_cancelled for work in works], [True] * 3)
 
     def test_cancelled_within_a_signals_handler(self):
         """It comes while something is begun in it."""

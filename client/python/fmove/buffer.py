@@ -32,7 +32,7 @@ class Buffer:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may put it, too
         self._number: Optional[int] = None  # as the daemon calls it
         self._file = owned(os.memfd_create, "fmove buffer", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
@@ -63,7 +63,11 @@ class Buffer:
         with self._lock:
             if self._number is None:
                 shown = connection.ask("buffer", {"bytes": self.size}, [self._file.fileno()]).wait()
-                self._number = int(shown["buffer"])
+                number = int(shown["buffer"])
+                if self._number is None:
+                    self._number = number
+                else:  # a signal's handler has shown it meanwhile
+                    _give_back(connection, number)
             return self._number
 
     def close(self, connection: "Connection") -> None:
@@ -72,7 +76,11 @@ class Buffer:
             number, self._number = self._number, None
         self._file.close()
         if number is not None:
-            try:
-                connection.answer("buffer_free", {"buffer": [number]})
-            except FmoveError:
-                pass
+            _give_back(connection, number)
+
+
+def _give_back(connection: "Connection", number: int) -> None:
+    try:
+        connection.answer("buffer_free", {"buffer": [number]})
+    except FmoveError:
+        pass

@@ -87,7 +87,11 @@ class Connection:
         with self._lock:
             if self._link is not None and self._link.error is None:
                 return self._link, False
-            self._link = Link(self.socket)
+            link = Link(self.socket)
+            if self._link is not None and self._link.error is None:
+                link.close()  # a signal's handler has made one meanwhile
+            else:
+                self._link = link
             return self._link, True
 
     def answer(

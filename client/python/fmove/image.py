@@ -15,6 +15,7 @@ import torch
 from . import layout
 from .connection import Connection
 from .errors import FmoveError
+from .link import listed
 from .memory import Memory
 from .names import Name
 from .results import Options
@@ -172,7 +173,7 @@ def _find(made: layout.Layout, planner: Any) -> Optional[Image]:
     if isinstance(image, Image):  # of a Saver
         return image if image.is_here else None
     with _remembering:
-        images = list(_remembered)
+        images = listed(_remembered)
     return next((image for image in images if image.is_of(made, planner)), None)
 
 

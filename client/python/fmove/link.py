@@ -20,7 +20,7 @@ import time
 import weakref
 from collections import deque
 from copy import copy
-from typing import Any, Callable, Deque, Dict, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Protocol, Sequence, Tuple, TypeVar
 
 from .errors import CANCELLED, FAILED, UNREACHABLE, FmoveError, error
 from .names import from_json
@@ -35,6 +35,7 @@ CAN_BE_CANCELLED = frozenset(("put", "get", "wait", "verify"))
 GIVES_BACK = frozenset(("group_discard", "buffer_free"))  # what was begun: also of what is cancelled
 
 Event = Dict[str, Any]
+T = TypeVar("T")
 
 _inherited: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
@@ -44,8 +45,17 @@ def close_after_fork(thing: Any) -> None:
     _inherited.add(thing)
 
 
+def listed(things: "weakref.WeakSet[T]") -> List[T]:
+    """All of them, also where a signal's handler adds one meanwhile."""
+    while True:
+        try:
+            return list(things)
+        except RuntimeError:
+            pass  # one was added
+
+
 def _after_fork() -> None:
-    for thing in list(_inherited):
+    for thing in listed(_inherited):
         thing.after_fork()
 
 
@@ -78,7 +88,7 @@ class Cancel:
     def set(self) -> None:
         with self._lock:
             self._is_set = True
-            all_work = list(self._work)
+            all_work = listed(self._work)
         for work in all_work:
             work.cancel()
 
