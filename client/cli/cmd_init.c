@@ -97,6 +97,8 @@ static int finish(const struct fm_setup *setup, struct fm_system *sys, const str
 	struct fm_invitation invitation;
 	int ret = setup->is_system ? fm_system_start(sys, cfg->node.listen, err) : 0;
 
+	if (ret == 0)
+		ret = fm_interrupt_check(err);
 	if (ret < 0)
 		return ret;
 	say_what_next(setup, cfg);

@@ -152,6 +152,14 @@ int fm_system_run(const char *line, struct fm_err *err)
 	return 0;
 }
 
+/* What a signal ended, as Ctrl-C ends all that the terminal runs, did not fail. */
+static int run_step(const char *line, struct fm_err *err)
+{
+	int ret = fm_system_run(line, err);
+
+	return ret < 0 && fm_is_interrupted() ? fm_interrupt_check(err) : ret;
+}
+
 int fm_system_begin(struct fm_system *sys, struct fm_err *err)
 {
 	int ret;
@@ -164,14 +172,12 @@ int fm_system_begin(struct fm_system *sys, struct fm_err *err)
 				  "install (PREFIX=/usr/local)");
 	if (getpwnam(FM_SERVICE_USER))
 		return 0;
-	ret = fm_system_run(fm_preflight_make_user(), err);
-	if (ret < 0)
-		return ret;
-	sys->has_made_user = true;
-	if (!getpwnam(FM_SERVICE_USER))
+	ret = run_step(fm_preflight_make_user(), err);
+	sys->has_made_user = getpwnam(FM_SERVICE_USER) != NULL;	/* it may fail behind that */
+	if (ret == 0 && !sys->has_made_user)
 		return fm_err_set(err, -ENOENT, "%s: it made no user " FM_SERVICE_USER,
 				  fm_preflight_make_user());
-	return 0;
+	return ret;
 }
 
 /* Why the service did not start, if its port is the reason. */
@@ -192,10 +198,10 @@ int fm_system_start(struct fm_system *sys, const char *listen, struct fm_err *er
 
 	sys->has_enabled = true;
 	if (!fm_preflight_is_booted())
-		return fm_system_run("SYSTEMD_OFFLINE=1 systemctl --quiet enable " UNIT, err);
-	ret = fm_system_run("systemctl daemon-reload && systemctl --quiet enable --now " UNIT, err);
-	if (ret == 0)
-		return 0;
+		return run_step("SYSTEMD_OFFLINE=1 systemctl --quiet enable " UNIT, err);
+	ret = run_step("systemctl daemon-reload && systemctl --quiet enable --now " UNIT, err);
+	if (ret == 0 || ret == -ECANCELED)
+		return ret;
 	if (port_taken(listen, &port) < 0) {
 		*err = port;
 		return fm_err_wrap(err, UNIT " did not start");

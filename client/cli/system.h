@@ -25,12 +25,14 @@ void fm_system_plan(const struct fm_setup *setup, FILE *to);
 /* That alone is wanted, on standard output: as lines, or as an object with "plan". */
 int fm_system_print_plan(const struct fm_setup *setup, struct fm_err *err);
 
-/* Make the user, unless there is one. -EPERM: we are not root. -ENOENT: there is no unit. */
+/* Make the user, unless there is one. -EPERM: we are not root. -ENOENT: there is no unit.
+ * -ECANCELED: it failed, and there was a signal. */
 int fm_system_begin(struct fm_system *sys, struct fm_err *err);
 
 /*
  * Enable the service, and start it where systemd runs. It is to listen at "ADDRESS:PORT".
- * -EADDRINUSE, with the command that says who it is: somebody else has that port.
+ * -EADDRINUSE, with the command that says who it is: somebody else has that port. -ECANCELED: it
+ * failed, and there was a signal.
  */
 int fm_system_start(struct fm_system *sys, const char *listen, struct fm_err *err);
 

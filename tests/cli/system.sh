@@ -95,6 +95,35 @@ grep -q "To mend it: chown fmove: '/srv/fm-theirs'" err || bad "--system: $(cat 
 [ ! -e /etc/fmove ] && [ ! -e /var/lib/fmove ] && ! is_enabled || bad "left: $(find /etc/fmove /var/lib/fmove)"
 getent passwd fmove >/dev/null && bad "the user stays"
 
+# Ctrl-C while another program makes the user or enables the service, which that fails by or not.
+# interrupted PROGRAM WORD STATUS: one that fmove runs with that word has done it when it interrupts fmove; it ends with the status.
+interrupted() {
+	real=$(command -v "$1")
+	cat >"/usr/local/bin/$1" <<-END
+	#!/bin/sh
+	$real "\$@"
+	case " \$* " in *" $2 "*) ;; *) exit ;; esac
+	of=\$PPID
+	for _ in 1 2 3; do
+		case \$(cat /proc/\$of/comm) in fmove*) break ;; esac
+		of=\$(sed -n 's/^PPid:[^0-9]*//p' /proc/\$of/status)
+	done
+	kill -INT \$of
+	exit $3
+	END
+	chmod 755 "/usr/local/bin/$1"
+	env --default-signal=INT fmove init --system --address 10.0.0.1 >out 2>err
+	[ $? -eq 130 ] && grep -q 'init: cancelled' err || bad "cut off in $1, which ends with $3: $(cat err)"
+	rm "/usr/local/bin/$1"
+	hash -r
+	[ ! -e /etc/fmove ] && [ ! -e /var/lib/fmove ] && ! is_enabled || bad "cut off in $1, left: $(find /etc/fmove /var/lib/fmove)"
+	getent passwd fmove >/dev/null && bad "cut off in $1, which ends with $3: the user stays"
+}
+for status in 0 130; do
+	interrupted systemd-sysusers fmove.conf $status
+	interrupted systemctl enable $status
+done
+
 # All of it.
 mkdir /srv/fm-sub
 ok fmove init --system --address 10.0.0.1 --store models=/srv/fm-sub/models
