@@ -120,14 +120,17 @@ static int purge_store(const char *text, struct purge *p, int *status)
 	return ret;
 }
 
-/* Prints a stash in a directory of the caller. A signal ends it behind what went. */
+/* Prints a stash in a directory of the caller; NULL: one stays. A signal ends it behind that. */
 static bool print_former(void *ctx, const struct fm_former *f)
 {
-	struct fmove_aside a = { .bytes = f->bytes, .since_ns = f->since_ns };
+	struct fmove_aside a;
 
-	(void)snprintf(a.path, sizeof(a.path), "%s/%s", f->stash, f->name);
-	(void)snprintf(a.name, sizeof(a.name), "%s", f->name);
-	print(ctx, &a);
+	if (f) {
+		a = (struct fmove_aside){ .bytes = f->bytes, .since_ns = f->since_ns };
+		(void)snprintf(a.path, sizeof(a.path), "%s/%s", f->stash, f->name);
+		(void)snprintf(a.name, sizeof(a.name), "%s", f->name);
+		print(ctx, &a);
+	}
 	return !fm_is_interrupted();
 }
 
@@ -184,7 +187,7 @@ static int purge_local(const char *path, struct purge *p, int *status)
 	ret = p->is_unfinished ? purge_unfinished(fd, p, &err)
 			       : fm_former_remove(fd, 0, p->is_dry, print_former, p, &err);
 	(void)close(fd);	/* only read */
-	if (ret == 0)
+	if (fm_is_interrupted())	/* whatever stays */
 		ret = fm_interrupt_check(&err);
 	if (ret < 0) {
 		fm_err_wrap(&err, "%s", path);

@@ -216,9 +216,7 @@ static bool remove_old(void *ctx, struct place *p)
 		return true;
 	if (why_it_stays(p, wanted, ret, &why) < 0 && r->stay++ == 0)
 		*r->err = why;
-	else if (why.code == 0 && r->each && p->is.name[0])
-		return r->each(r->ctx, &p->is);
-	return true;
+	return !r->each || r->each(r->ctx, why.code == 0 && p->is.name[0] ? &p->is : NULL);
 }
 
 int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,

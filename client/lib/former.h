@@ -37,7 +37,8 @@ int64_t fm_former_until_ns(void);
 
 /*
  * Remove those in parent that were put there older_ns ago or earlier. each: told of each that
- * went, returns false to end it; NULL: nobody asks. is_dry: told of each, and none goes. 0, or,
+ * went, and asked with NULL behind one of which there is nothing to tell, as it stays; returns
+ * false to end it; NULL: nobody asks. is_dry: told of each, and none goes. 0, or,
  * after all that can go went, the error of the first that could not, and how many more there are.
  */
 int fm_former_remove(int parent, uint64_t older_ns, bool is_dry,

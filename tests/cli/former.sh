@@ -105,6 +105,8 @@ left() {
 has_begun() {
 	[ "$(left)" -lt 1500 ]
 }
+# Some stay, and end it no other way.
+for at in many/.fmove.*{0,5}.old; do mkdir "$at/$long/.fmove.0123456789abcdef.kept" && echo nowhere >"$at/$long/.fmove.0123456789abcdef.kept/f"; done
 mkfifo printed
 env --default-signal=INT fmove purge many >printed 2>err &
 pid=$!
@@ -117,6 +119,7 @@ wait $pid
 [ $? -eq 130 ] && grep -q 'many: cancelled' err || bad "purge, cut off by a signal: $(cat err)"
 [ "$(left)" -gt 0 ] && [ "$(grep -c ' replaced ' out)" -eq $((1500 - $(left))) ] || bad "$(left) are left, and $(grep -c ' replaced ' out) said to be gone"
 grep -q "^many: removed $((1500 - $(left))) directories" out || bad "purge, cut off: $(tail -n 1 out)"
+rm -r many/.fmove.*.old/x*/.fmove.*.kept
 ok fmove purge many
 [ "$(left)" -eq 0 ] || bad "not all went: $(left)"
 
