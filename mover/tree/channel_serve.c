@@ -394,11 +394,14 @@ static void *serve(void *arg)
 
 /* ---- making one ---- */
 
+/* A descriptor is made and noted at once for fork(): a child closes all that are noted. */
 static int make_memory(struct fm_channel *c, struct fm_err *err)
 {
+	pthread_mutex_lock(&channels_lock);
 	c->fds[0] = FM_FAULT("channel.memory")
 			    ? (errno = EMFILE, -1)
 			    : memfd_create("fmove-tree", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	pthread_mutex_unlock(&channels_lock);
 	if (c->fds[0] < 0 || ftruncate(c->fds[0], (off_t)MEMORY_LEN) < 0 ||
 	    fcntl(c->fds[0], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return fm_err_sys(err, -errno, "make memory to share with fmoved");
@@ -412,28 +415,41 @@ static int make_memory(struct fm_channel *c, struct fm_err *err)
 	return 0;
 }
 
+/* The same of a line's two. -errno. */
+static int add_sockets(struct fm_channel *c, struct line *l)
+{
+	int pair[2], ret = 0;
+
+	pthread_mutex_lock(&channels_lock);
+	if (FM_FAULT("channel.socket"))
+		ret = -EMFILE;
+	else if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		ret = -errno;
+	if (ret == 0) {
+		l->socket = pair[0];
+		c->fds[1 + c->lines_count] = pair[1];
+		c->lines[c->lines_count++] = l;
+	}
+	pthread_mutex_unlock(&channels_lock);
+	return ret;
+}
+
 static int add_line(struct fm_channel *c, struct fm_err *err)
 {
-	unsigned i = c->lines_count;
 	struct line *l;
-	int pair[2];
+	int ret;
 
 	l = FM_FAULT("channel.line") ? NULL : malloc(sizeof(*l));
 	if (!l)
 		return fm_err_set(err, -ENOMEM, "no memory for a channel");
-	if (FM_FAULT("channel.socket")
-		    ? (errno = EMFILE, true)
-		    : socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-		free(l);
-		return fm_err_sys(err, -errno, "make sockets for a channel");
-	}
 	l->channel = c;
-	l->socket = pair[0];
-	l->pack = c->memory + (size_t)i * FM_CHANNEL_PACK_MAX;
+	l->pack = c->memory + (size_t)c->lines_count * FM_CHANNEL_PACK_MAX;
 	l->copy = NULL;
-	c->fds[1 + i] = pair[1];
-	c->lines[c->lines_count++] = l;
-	return 0;
+	ret = add_sockets(c, l);
+	if (ret == 0)
+		return 0;
+	free(l);
+	return fm_err_sys(err, ret, "make sockets for a channel");
 }
 
 static int start_threads(struct fm_channel *c, struct fm_err *err)
