@@ -732,8 +732,10 @@ void fm_flow_tx_cancel_removed(struct fm_flow *f)
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
 		struct fm_tx *t = &f->tx[i];
 
-		if (f->orphans_ns == 0 && is_orphan(t))
+		if (f->orphans_ns == 0 && f->conn && is_orphan(t)) {
 			f->orphans_ns = fm_loop_now(f->lane->io.loop);
+			f->orphans_left = f->conn->left;
+		}
 		drop_held(t);
 	}
 }

@@ -315,9 +315,10 @@ unsigned fm_slabs_left(struct fm_slabs *s, enum fm_slab_use use)
 void fm_slabs_put(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user *u, int slab,
 		  bool is_giving)
 {
-	struct left *left = &s->left[slab];
+	struct left *left;
 
 	assert(slab >= 0 && (unsigned)slab < s->count);
+	left = &s->left[slab];
 	pthread_mutex_lock(&s->lock);
 	assert(s->free_count < s->count && s->used[use] > 0 && u->held > 0 &&
 	       u->giving >= is_giving);
@@ -333,9 +334,10 @@ void fm_slabs_put(struct fm_slabs *s, enum fm_slab_use use, struct fm_slab_user 
 
 void fm_slabs_clear(struct fm_slabs *s, const struct fm_slab_user *u, int slab)
 {
-	struct left *left = &s->left[slab];
+	struct left *left;
 
 	assert(slab >= 0 && (unsigned)slab < s->count && u->id);
+	left = &s->left[slab];
 	if (left->is_mixed || (left->had_by && left->had_by != u->id))
 		memset(fm_slabs_at(s, slab), 0, s->bytes);
 	*left = (struct left){ .had_by = u->id };
