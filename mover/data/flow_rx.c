@@ -25,6 +25,8 @@
  * else for ever.
  */
 #define RETURN_NS (30 * FM_NS_PER_S)
+/* So long an eighth of a small chunk counts as much. */
+#define SMALL_NS (10 * RETURN_NS)
 
 void fm_flow_rx_init(struct fm_flow *f)
 {
@@ -455,11 +457,18 @@ static bool is_rx_idle(const struct fm_flow *f)
 	return true;
 }
 
-/* A slot is used while bytes come to it, too, however long its chunk takes. */
+/*
+ * A slot is used while bytes come to it, too, however long its chunk takes. A chunk may be smaller
+ * than what tells a slow network: a part of it does for a while.
+ */
 static void look_for_coming(struct fm_flow *f, uint64_t now_ns)
 {
-	uint64_t least = f->is_revoking ? FM_FLOW_MOVED_BYTES : 1;
+	uint64_t part = f->lane->chunk_bytes / 8, least = FM_FLOW_MOVED_BYTES;
 
+	if (!f->is_revoking)
+		least = 1;
+	else if (part < least && now_ns < f->revoked_ns + SMALL_NS)
+		least = part;
 	if (f->conn->came - f->rx_came < least)
 		return;
 	f->rx_came = f->conn->came;

@@ -555,6 +555,30 @@ static void test_slots_kept_by_slow_chunk(void)
 	sink_end(of_sink);
 }
 
+/* Goal: the same with a small chunk, of which a part counts; but not for ever. */
+static void test_slots_kept_by_slow_small_chunk(void)
+{
+	struct fm_xfer *of_sink;
+	struct file to = { 0 };
+
+	begin();
+	of_sink = sink(&to, 3, NULL);
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	pass(5 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(sent.type, FM_DATA_REVOKE);
+	for (unsigned i = 0; i < 6; i++) {
+		conn.came += CHUNK / 8;
+		pass(25 * FM_NS_PER_S);
+	}
+	CU_ASSERT_FALSE(is_closing);
+	for (unsigned i = 0; i < 10 && !is_closing; i++) {
+		conn.came += CHUNK / 8;
+		pass(25 * FM_NS_PER_S);
+	}
+	CU_ASSERT_TRUE(is_closing);
+	sink_end(of_sink);
+}
+
 /* Chunks of a transfer that ended, which the peer has not answered. */
 static void begin_orphans(struct fm_data_msg chunk[2])
 {
@@ -1623,6 +1647,8 @@ static const struct fm_test tests[] = {
 	 test_orphans_are_answered_slowly},
 	{"what is left of a transfer that ended may leave slowly", test_orphans_leave_slowly},
 	{"slots are not taken from a chunk that comes slowly", test_slots_kept_by_slow_chunk},
+	{"slots are not taken from a small chunk that comes slowly",
+	 test_slots_kept_by_slow_small_chunk},
 	{"a pack is checked by who writes it, and comes again if it is damaged",
 	 test_pack_is_checked_by_its_writer},
 	{"a chunk without its bytes may not come over TCP", test_chunk_brings_its_bytes},
