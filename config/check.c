@@ -15,6 +15,7 @@
 #include "mover/base/err.h"
 
 #define ARENA_UNIT (UINT64_C(64) << 10)	/* whole pages, whatever their size */
+_Static_assert(FM_CONFIG_SLABS_MAX == 1048576, "as two messages say");
 
 /* Writes where an option stands: "FILE:12: memory.slab", or "FILE: memory.slab (by default)". */
 static void say_where(const struct fm_config *cfg, const char *section, const char *name, char *out,
