@@ -22,7 +22,8 @@ class FmoveCallback(TrainerCallback):  # type: ignore[misc]
     """Puts OUTPUT/checkpoint-N to `path`/checkpoint-N, which is seen as a whole; the link `latest`
     beside it leads to it then, and of what it led to the last keep_last stay. With latest what is
     put is on disk before the link leads to it. The Trainer's first process does it, behind each
-    save, when the others have written their parts of it: each process has this callback.
+    save, when the others have written their parts of it, on a file system that all share: each
+    process has this callback.
 
     Before the Trainer saves again it waits for the put, so that save_total_limit removes nothing
     that is still read: with save_strategy="best" before each evaluation ends, and with
