@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import fmove
 from fmove import aio
-from nodes import Case
+from nodes import HANG_S, Case
 
 SLOW = fmove.Options(limit=1 << 20)
 
@@ -51,7 +51,7 @@ class Aio(Case):
         may_end, ended = threading.Event(), []
 
         def work():
-            may_end.wait(9)
+            may_end.wait(HANG_S)
             ended.append(True)
 
         async def cancelled():

@@ -366,9 +366,11 @@ class Save(Case):
         fails = saver._failure
 
         def rank_of(rank):
+            has_looked = threading.Event()
+
             def late(*arguments):
                 if rank == 1:
-                    time.sleep(1)
+                    assert has_looked.wait(HANG_S)
                 return fails(*arguments)
 
             with fmove.torch.Saver(latest="last", timeout=60.0) as made:
@@ -377,6 +379,7 @@ class Save(Case):
                     if rank == 0:
                         await_it(lambda: made._save.is_over(), "it fails")
                     told = [self.told(made.check)]
+                    has_looked.set()
                     told.append(self.told(lambda: made.save(self.shard(2, rank), self.name("step2"))))
                 assert ["step1 was not saved" in one for one in told] == [rank == 0, rank == 1], told
                 made.save(self.shard(3, rank), self.name("step3"))
