@@ -441,6 +441,13 @@ class Ends(Case):
         self.assert_idle()
         self.assertFalse(self.fm.exists(self.name("f")))
 
+    def test_a_timeout_counts_once(self):
+        """Of a put, and of the look at the link before it."""
+        late = fmove.errors.error(errno.ETIMEDOUT, "too late")
+        with mock.patch.object(self.fm, "stat", side_effect=late), self.assertRaises(TimeoutError):
+            self.fm.put(b"1", self.name("f"), latest="last", timeout=9.0)
+        self.assert_names([])
+
     def test_closed_under_others(self):
         other = fmove.Connection()
         caught = []

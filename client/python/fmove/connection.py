@@ -165,11 +165,13 @@ class Connection:
     def check_link(self, published: Name, latest: str, timeout: Optional[float] = None) -> None:
         """EEXIST: what has that name, beside what is to be published, is no link, and none could be
         led. What cannot be looked at, since it is not there or may not be read, the publication
-        tells of."""
+        tells of. ETIMEDOUT, ECONNREFUSED: it would wait as long again."""
         name = published.beside(latest)
         try:
             entry = self.stat(name, follow_symlinks=False, timeout=timeout)
-        except FmoveError:
+        except FmoveError as why:
+            if why.errno in (errno.ETIMEDOUT, errno.ECONNREFUSED):
+                raise
             return
         if entry.leads_to is None:
             raise error(errno.EEXIST, f"{name} is there, and no symbolic link")
