@@ -97,6 +97,25 @@ class Put(Case):
             self.fm.put(file, self.name("other"))
         self.assertEqual(len(os.listdir("/proc/self/fd")), before - 1)  # the lock is gone, and so is what was kept for it
 
+    def test_the_path_of_a_file_of_which_we_have_a_lock(self):
+        path = self.local("f", b"1")
+
+        def is_locked():
+            with open(path, "r+b") as file:
+                with self.assertRaises(OSError):
+                    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+        before = len(os.listdir("/proc/self/fd"))
+        with open(path, "r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            for _ in range(3):
+                self.fm.put(path, self.name("f"), force=True)
+                self.assertEqual(in_child(is_locked), 0)
+                self.assertEqual(len(os.listdir("/proc/self/fd")), before + 2)
+        self.assertEqual(self.stored("f"), b"1")
+        self.fm.put(path, self.name("g"))
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
     def test_pipe(self):
         reader, writer = os.pipe()
         thread = threading.Thread(target=lambda: (os.write(writer, b"x" * 50000), os.close(writer)))

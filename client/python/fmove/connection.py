@@ -595,8 +595,11 @@ def _opened(named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> Iterator[i
         named.flush()
         named = named.fileno()
     if not isinstance(named, int):
-        with io.FileIO(os.fspath(named)) as file:
+        file = _opened_at(os.fspath(named))
+        try:
             yield file
+        finally:
+            _close_or_keep([file], if_unknown=False)
     elif not modes.S_ISREG(os.fstat(named).st_mode):
         yield io.FileIO(named, closefd=False)
     else:
@@ -611,9 +614,25 @@ def _opened(named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> Iterator[i
                 yield file
 
 
+def _opened_at(path: Union[str, bytes]) -> io.FileIO:
+    there = os.stat(path)
+    kept = _take_kept()
+    same = [file for file in kept if os.path.samestat(os.fstat(file.fileno()), there)]
+    same = [file for file in same if _access(file.fileno()) != os.O_WRONLY][:1]
+    _close_or_keep([file for file in kept if file not in same])
+    if same:
+        os.lseek(same[0].fileno(), 0, os.SEEK_SET)
+        return same[0]
+    return io.FileIO(path)
+
+
+def _access(fd: int) -> int:
+    return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+
+
 def _opened_again(fd: int) -> Optional[io.FileIO]:
     """None: it is somebody else's, who opened it for us; or nobody can say when to close it."""
-    access = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+    access = _access(fd)
     kept = _take_kept()
     same = [file for file in kept if _is_of(file.fileno(), fd, access)][:1]
     _close_or_keep([file for file in kept if file not in same])
@@ -641,15 +660,15 @@ def _take_kept() -> List[io.FileIO]:
 
 def _is_of(kept: int, fd: int, access: int) -> bool:
     is_same = os.path.samestat(os.fstat(kept), os.fstat(fd))
-    return is_same and fcntl.fcntl(kept, fcntl.F_GETFL) & os.O_ACCMODE == access
+    return is_same and _access(kept) == access
 
 
-def _close_or_keep(files: List[io.FileIO]) -> None:
+def _close_or_keep(files: List[io.FileIO], if_unknown: bool = True) -> None:
     for file in files:
         try:
             is_kept = _is_locked(file.fileno())
         except OSError:
-            is_kept = True
+            is_kept = if_unknown
         if is_kept:
             _kept.append(file)
         else:
