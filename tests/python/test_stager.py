@@ -5,6 +5,7 @@
 # Method: states of every kind of tensor; a save that is under way is one whose copy is still held.
 import inspect
 import unittest
+import weakref
 from collections import namedtuple
 from unittest import mock
 
@@ -99,6 +100,23 @@ class Staged(Case):
             self.assertTrue(torch.equal(part, state(1)["weight"].cpu()))
             self.assert_copies(third, state(3))
             del third, part
+
+    def test_a_signals_handler_that_stages(self):
+        """While the memory is there, and is not lent yet."""
+        within = []
+
+        def lend(lent):
+            if not within:
+                within.append(None)
+                within[0] = stager.stage(state(2))
+            return weakref.ref(lent)
+
+        with fmove.torch.Stager() as stager:
+            with mock.patch.object(memory, "weakref", mock.Mock(ref=lend)):
+                staged = stager.stage(state(1))
+            self.assert_copies(staged, state(1))
+            self.assert_copies(within.pop(), state(2))
+            del staged
 
     def test_sent_from_where_it_lies(self):
         kept = {key: value for key, value in state(1).items() if key != "nested"}

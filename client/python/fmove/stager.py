@@ -28,6 +28,7 @@ class Stager:
 
     def __init__(self, *, connection: Optional[Connection] = None) -> None:
         self._memory = Memory(connection or connect())
+        self._is_filling = False  # a signal's handler may come within, and stage, too
         self._image: Optional[Image] = None  # of the last stage(): its save finds it here
 
     def stage(self, state_dict: Dict[str, Any]) -> Dict[str, Any]:
@@ -35,8 +36,13 @@ class Stager:
         apart; what is no tensor is copied."""
         _check(state_dict)
         copies: Dict[int, List[Any]] = {}  # by the tensor's id(), in their order
-        if not self._memory.is_lent:
-            copies = self._fill(state_dict)
+        if not self._is_filling:
+            self._is_filling = True
+            try:
+                if not self._memory.is_lent:
+                    copies = self._fill(state_dict)
+            finally:
+                self._is_filling = False
         staged: Dict[str, Any] = _rebuilt(state_dict, copies)
         return staged
 
