@@ -144,7 +144,7 @@ static void wait_one(struct fm_transfer *t, struct limit *limit, const char *id)
 				 "%s: no longer waited for; the job itself was not cancelled "
 				 "(fmove cancel does that)",
 				 id);
-	else if (ret == -ECANCELED && is_time_up(limit))
+	else if (ret == -ECANCELED && job.state != FMOVE_JOB_CANCELLED && is_time_up(limit))
 		t->outcomes.is_late = fm_err_set(&one.err, -ETIMEDOUT,
 						 "%s: no longer waited for, the time of --timeout "
 						 "is up; the job itself goes on", id) < 0;

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "client/cli/cmd.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/latest.h"
 #include "client/cli/links.h"
 #include "client/cli/name.h"
@@ -438,7 +439,8 @@ void fm_outcomes_add(struct fm_outcomes *o, const struct fm_outcome *one)
 
 static int exit_of(const struct fm_outcomes *o)
 {
-	if (o->is_cancelled)
+	/* of --timeout the status is 4, though one job of several was cancelled before */
+	if (o->is_cancelled && (!o->is_late || fm_is_interrupted()))
 		return FM_EXIT_CANCELLED;
 	if (o->failed == 0)
 		return FM_EXIT_DONE;

@@ -22,6 +22,7 @@
 /* For the daemon's word that a cancelled transfer ended: longer than it waits for its journal
  * (KEEP_NS in mover/services/transfer/job.c). */
 #define CANCEL_WAIT_MS 8000
+#define LATE_WAIT_MS 2000	/* the same of a wait for a job: whether that has just ended */
 
 uint64_t fm_lib_now_ms(void)
 {
@@ -322,7 +323,7 @@ static int event_prepared(struct fm_lib_request *req, struct fm_lib_waiting *w,
 static int wait_ms(const struct fm_lib_waiting *w)
 {
 	if (w->is_cancelled)
-		return CANCEL_WAIT_MS;
+		return w->is_wait ? LATE_WAIT_MS : CANCEL_WAIT_MS;
 	if (!w->opts)
 		return REQUEST_WAIT_MS;
 	if (w->opts->timeout_ms == 0 || w->opts->timeout_ms > INT_MAX - REQUEST_WAIT_MS)

@@ -221,16 +221,27 @@ int fmove_find_job(struct fmove *c, const char *job, struct fmove_job *out, stru
 int fmove_wait(struct fmove *c, const char *job, const struct fmove_options *opts,
 	       struct fmove_result *result, struct fmove_error *err)
 {
-	struct fm_lib_request req;
+	const struct fm_lib_parcel with = {.count = 0};
 	struct fm_sized_call call;
+	struct fm_lib_waiting w = {
+		.opts = &call.opts, .is_cancellable = true, .is_wait = true};
+	struct fm_lib_request req;
+	struct fm_json *done;
 	int ret = fm_sized_call_begin(&call, opts, result, err);
 
 	if (ret < 0)
 		return ret;
+	w.tree = call.opts.tree;
 	job_begin(c, &req, "wait", job);
 	if (call.opts.progress_ms > 0 && call.opts.progress)
 		fm_jw_u64(&req.json, "progress_ms", call.opts.progress_ms);
-	ret = fm_lib_transfer_do(&req, -1, &call.opts, &call.result, err);
+	ret = fm_lib_run(&req, &with, &w, &done, err);
+	if (ret < 0 && err && err->bytes < w.bytes)
+		err->bytes = w.bytes;	/* the daemon is gone, and cannot say it */
+	if (ret == 0) {
+		fm_lib_result_read(done, &call.result);
+		fm_json_free(done);
+	}
 	return fm_sized_call_end(&call, ret, result);
 }
 

@@ -74,6 +74,7 @@ struct fm_lib_waiting {
 	const struct fmove_options *opts; /* may be NULL */
 	bool is_cancellable;		  /* the daemon can be told to end it */
 	bool is_cancelled;
+	bool is_wait;			  /* for a job, which goes on: there is little to confirm */
 	/* a put that is held, an attended get: only its name is missing */
 	bool is_prepared;
 	bool is_decided;		       /* what becomes of it */

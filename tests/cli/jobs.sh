@@ -61,6 +61,7 @@ fmove wait --timeout 10ms "$id" nojob >out 2>err
 grep -q "^fmove: wait: nojob: you have no job nojob here" err || bad "no time left for one job, and no other job: $(cat err)"
 moving "$id"
 ok fmove cancel "$id"
+cancelled=$id
 
 # One job that is done makes it no half success, and a fmoved that does not answer makes it no longer.
 detach put f n2:s/done
@@ -70,7 +71,18 @@ detach put --limit 50kB/s big n2:s/waited
 moving "$id"
 no 4 "$id: no longer waited for, the time of --timeout is up" fmove wait -q --timeout 300ms "$done" "$id"
 no 4 "$id: no longer waited for, the time of --timeout is up" fmove wait -q --timeout 300ms "$id" "$done"
+# Nor does one that was cancelled go on.
+fmove wait -q --timeout 300ms "$id" "$cancelled" >out 2>err
+[ $? -eq 4 ] && grep -q "$id: no longer waited for" err || bad "a job that goes on, and one that was cancelled: $(cat err)"
+grep -q "$cancelled: no longer waited for" err && bad "a job that was cancelled goes on: $(cat err)"
+# It falls silent while it waits: there is little to confirm.
+fmove wait -q --timeout 2s "$id" >out 2>err &
+await catches $! || bad "wait does not begin: $(cat err)"
+sleep 0.5
 kill -STOP "$(cat "$dir/c/n1/pid")"
+SECONDS=0
+wait $!
+[ $? -eq 4 ] && [ $SECONDS -le 7 ] || bad "wait --timeout 2s took $SECONDS s when fmoved fell silent: $(cat err)"
 fmove wait -q --timeout 300ms "$id" "$done" >out 2>err &
 waiting=$!
 ended() {
