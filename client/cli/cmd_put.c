@@ -20,6 +20,7 @@
 #include "client/cli/name.h"
 #include "client/cli/pump.h"
 #include "client/cli/several.h"
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 
 const struct fm_opt fm_opts_put[] = {
@@ -198,11 +199,12 @@ static int dest_look(struct fm_transfer *t, struct fm_name *dest, struct fm_err 
 	struct fmove_error why;
 	int ret;
 
-	fmove_set_timeout(t->conn, DETACHED_LOOK_MS);
-	if (t->is_detached)
+	if (t->is_detached) {
+		fmove_set_timeout(t->conn, DETACHED_LOOK_MS);
 		ret = fmove_stat(t->conn, &parts, &entry, &why);
-	else
+	} else {
 		ret = fm_transfer_stat(t, dest, &entry, &why);
+	}
 	if (ret == 0)
 		dest->is_dir = entry.type == FMOVE_DIRECTORY;
 	else if ((fm_api_exit(why.code) == FM_EXIT_UNREACHABLE && !t->is_detached) ||
@@ -227,15 +229,25 @@ static int enter_first(struct fm_transfer *t, const char *src, struct fm_name *t
 	return ret == 0 && target->is_dir ? target_in_dir(src, target, err) : ret;
 }
 
+static uint64_t now_ns(void)
+{
+	return fm_clock_real.now_ns(fm_clock_real.ctx);
+}
+
 /* Sends it; where the target is a directory, and enters, into that under its own name. */
 static int send_or_enter(struct fm_transfer *t, const char *src, const struct source *s,
 			 struct fm_name *target, bool enters, struct fm_outcome *one)
 {
+	const uint64_t whole_ms = t->opts.timeout_ms, since_ns = now_ns();
 	bool is_file = S_ISREG(s->st.st_mode) && !s->pump;
 	int ret = enters && !is_file ? enter_first(t, src, target, &one->err) : 0;
+	uint64_t gone_ms = is_file ? 0 : (now_ns() - since_ns) / FM_NS_PER_MS;
 
+	if (whole_ms > 0)	/* it is that of both, and 0 would be for ever */
+		t->opts.timeout_ms = gone_ms < whole_ms ? whole_ms - gone_ms : 1;
 	if (ret == 0)
 		ret = send_source(t, s, target, one);
+	t->opts.timeout_ms = whole_ms;
 	if (ret == -EISDIR && enters && is_file && target_in_dir(src, target, &one->err) == 0) {
 		fm_err_clear(&one->err);
 		ret = send_source(t, s, target, one);

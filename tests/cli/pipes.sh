@@ -50,3 +50,33 @@ no 1 'chang' fmove put growing n2:s/growing
 wait $! || bad "it was not changed while it was read"
 [ -e "$(store 2)/growing" ] && bad "a file that changed while it was read was published"
 no_partials
+
+# A named pipe's target is looked at before, and --timeout is that of both: a daemon that takes a second for the look, and says what it is asked.
+cat >slow.py <<'END'
+import json, socket, threading, time
+def serve(one):
+    while asked := one.recv(65536):
+        asked = json.loads(asked)
+        if asked["op"] == "stat":
+            time.sleep(1)
+            said = {"event": "error", "code": "ENOENT", "exit": 1, "text": "none"}
+        else:
+            said = {"event": "done"}
+        if asked["op"] == "put":
+            print(asked["timeout_ms"], flush=True)
+        one.send(json.dumps(said | {"id": asked["id"]}).encode())
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind("slow.sock")
+listener.listen()
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+END
+python3 slow.py >asked &
+daemon=$!
+await test -S slow.sock
+mkfifo named
+sleep $HANG_S >named &
+writer=$!
+ok fmove --socket slow.sock put -q --timeout 100s named n2:s/named
+kill $daemon $writer
+[ "$(cat asked)" -le 99000 ] || bad "--timeout counts twice: $(cat asked) ms of 100000 are left behind a second"
