@@ -46,8 +46,13 @@ struct fm_registered_place;
  * count: a peer could keep memory with a byte now and then.
  */
 #define FM_FLOW_MOVED_BYTES (1u << 20)
-/* A read or write that takes longer may be one of a disk that hangs. */
-#define FM_FLOW_HUNG_NS (2 * FM_NS_PER_S)
+/*
+ * A read or write that takes longer may be one of a disk that hangs, if as many as there are slots
+ * were begun behind it: a disk that is slow, and does one after the other, is not overtaken so. In
+ * any case one that takes the second.
+ */
+#define FM_FLOW_HUNG_NS	     (2 * FM_NS_PER_S)
+#define FM_FLOW_HUNG_LONG_NS (30 * FM_NS_PER_S)
 #define FM_FLOW_ACKS_MAX (2 * FM_FLOW_SLOTS_MAX)
 _Static_assert(FM_FLOW_SLOTS_MAX + FM_FLOW_ACKS_MAX + 8 <= FM_DATA_MSGS_MAX,
 	       "everything a flow has under way fits the connection");
@@ -92,7 +97,8 @@ struct fm_tx {
 	uint64_t sent_ns;		/* when it was handed to the connection ... */
 	bool is_alone;			/* ... with at most one more under way */
 	int slot;			/* of ours; -1: none */
-	uint64_t read_ns;		/* when its read began */
+	uint64_t read_ns;		/* when its read began ... */
+	unsigned number;		/* ... as which of those of the flow */
 	enum fm_tx_step step;
 	enum fm_tx_word word;
 	uint64_t again_ns;		/* one that is busy: not before */
@@ -199,6 +205,7 @@ struct fm_flow {
 	uint64_t orphans_ns;
 	uint64_t orphans_left;		/* conn->left then */
 	unsigned tx_slots;
+	unsigned tx_reads;		/* begun, ever */
 	unsigned tx_held;		/* chunks that were read and have no slot of the peer */
 	unsigned tx_queued;		/* chunks that were read and have not left */
 	uint64_t ack_ns;		/* how long an acknowledgement takes, smoothed */

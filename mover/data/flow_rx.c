@@ -489,17 +489,18 @@ static void await_return(struct fm_flow *f, uint64_t now_ns)
 }
 
 /*
- * Whether a write seems to hang: it takes long, or two slabs full came since it began. As long as
- * it does the peer can give no slot back, and asked for them it would begin nothing more in the
- * others. So it is not asked.
+ * Whether a write seems to hang. As long as it does the peer can give no slot back, and asked for
+ * them it would begin nothing more in the others. So it is not asked.
  */
 static bool is_hung(const struct fm_flow *f, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < f->rx_slots; i++) {
 		const struct fm_rx *r = &f->rx[i];
+		unsigned behind = f->rx_chunks - r->number;	/* came since */
 
-		if (r->x && (f->rx_chunks - r->number >= 2 * f->rx_slots ||
-			     now_ns >= r->since_ns + FM_FLOW_HUNG_NS))
+		if (r->x && (behind >= 2 * f->rx_slots ||
+			     now_ns >= r->since_ns + FM_FLOW_HUNG_LONG_NS ||
+			     (behind >= f->rx_slots && now_ns >= r->since_ns + FM_FLOW_HUNG_NS)))
 			return true;
 	}
 	return false;

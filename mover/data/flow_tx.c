@@ -280,6 +280,7 @@ static void tx_read(struct fm_tx *t)
 
 	set_step(t, FM_TX_READING);
 	t->read_ns = fm_loop_now(f->lane->io.loop);
+	t->number = ++f->tx_reads;
 	t->word = FM_TX_UNSENT;
 	f->io_count++;
 	t->io = (struct fm_io){
@@ -497,10 +498,15 @@ static void give_tx_slab(struct fm_flow *f, uint64_t now_ns)
 /* Whether a read seems to hang: the slab does not become idle as long as it does. */
 static bool is_hung(const struct fm_flow *f, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++)
-		if (f->tx[i].step == FM_TX_READING &&
-		    now_ns >= f->tx[i].read_ns + FM_FLOW_HUNG_NS)
+	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
+		const struct fm_tx *t = &f->tx[i];
+
+		if (t->step == FM_TX_READING &&
+		    (now_ns >= t->read_ns + FM_FLOW_HUNG_LONG_NS ||
+		     (now_ns >= t->read_ns + FM_FLOW_HUNG_NS &&
+		      f->tx_reads - t->number >= f->tx_slots)))
 			return true;
+	}
 	return false;
 }
 

@@ -927,10 +927,49 @@ static void test_hung_write_beside_who_waits(void)
 }
 
 /*
- * A read that does not end, and a source in memory, while the second connection has work that it
- * alone may carry. How many chunks of the source go in five seconds.
+ * Goal: a disk that is slow does not hang: its slots go to who has none. Four writes are under way,
+ * and each takes twelve seconds.
  */
-static unsigned chunks_beside_hung_read(void)
+static void test_slow_writes_beside_who_waits(void)
+{
+	struct fm_data_msg chunk = {.type = FM_DATA_CHUNK, .xfer = 3, .length = CHUNK};
+	struct file to = { 0 };
+	struct fm_xfer *of_sink;
+
+	begin_pair();
+	of_sink = sink(&to, 3, NULL);
+	fm_link_set_size(of_sink, 64 * CHUNK);
+	w.lane.is_unchecked = true;
+	over(&pair.first);
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
+	chunk.generation = sent.generation;
+	for (; chunk.seq < 12; chunk.seq++, chunk.offset += CHUNK) {
+		chunk.slot = (uint16_t)(chunk.seq % 4);
+		if (to.count == 4) {
+			pass(3 * FM_NS_PER_S);
+			end_io(&to, CHUNK);
+		}
+		say(&chunk);
+	}
+	CU_ASSERT_EQUAL(to.count, 4);
+	CU_ASSERT_FALSE(w.flow->is_revoking);
+	pair.third_use = FM_SLAB_RX;
+	for (unsigned ms = 0; ms < 1000 && !w.flow->is_revoking; ms += 10)
+		tick();
+	CU_ASSERT_TRUE(w.flow->is_revoking);
+	while (to.count > 0)
+		end_io(&to, CHUNK);
+	end_pair();
+	sink_end(of_sink);
+}
+
+/*
+ * A read that does not end, and a source in memory, while the second connection has work that it
+ * alone may carry. How many chunks of the source go in five seconds. After one of them a third
+ * session wants the slab, or none (-1).
+ */
+static unsigned chunks_beside_hung_read(int third_use)
 {
 	static char many[2048 * CHUNK];
 	struct file endless = { 0 }, other = { 0 };
@@ -950,6 +989,7 @@ static unsigned chunks_beside_hung_read(void)
 	over(&pair.second);
 	say(&granted);
 	for (unsigned ms = 0; ms < 5000; ms += 10) {
+		pair.third_use = ms < 1000 ? -1 : third_use;
 		count += ack_all(w.flow, &pair.first);
 		tick();
 	}
@@ -973,10 +1013,9 @@ static unsigned chunks_beside_hung_read(void)
 static void test_hung_read_beside_who_waits(void)
 {
 	begin_pair();
-	CU_ASSERT_TRUE(chunks_beside_hung_read() > 450);
+	CU_ASSERT_TRUE(chunks_beside_hung_read(-1) > 450);
 	begin_pair();
-	pair.third_use = FM_SLAB_TX;
-	CU_ASSERT_TRUE(chunks_beside_hung_read() > 250);
+	CU_ASSERT_TRUE(chunks_beside_hung_read(FM_SLAB_TX) > 250);
 }
 
 /* ---- what is read back ---- */
@@ -1657,6 +1696,8 @@ static const struct fm_test tests[] = {
 	{"the same if it was lent over TCP in between", test_lent_slab_is_cleared_after_tcp},
 	{"a write that hangs keeps no other slot from a peer while somebody waits",
 	 test_hung_write_beside_who_waits},
+	{"writes of a disk that is slow keep no slab from who has none",
+	 test_slow_writes_beside_who_waits},
 	{"a read that hangs keeps no other slot from a source while somebody waits",
 	 test_hung_read_beside_who_waits},
 	{"what the disk gives back wrong comes again", test_read_back_comes_again},
