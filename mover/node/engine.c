@@ -21,6 +21,7 @@
 
 #define TICK_NS (500 * FM_NS_PER_MS)
 #define STILL_MAX_NS (10 * FM_NS_PER_S)
+#define STILLS_MAX 3
 #define RDMA_WHY_MAX 200	/* cut if it is longer */
 
 /* ---- life ---- */
@@ -29,8 +30,9 @@
  * After a tick that comes late this node itself stood still, and with it the whole machine maybe,
  * or all machines. What is here already has not been looked at, and others had no time either: so
  * no peer is silent for that. The services, which give up what takes too long, are left out for as
- * much longer, STILL_MAX_NS at most, since others may go on later than this node. Then they look,
- * however late that tick is: a node that is always late has to go on as well.
+ * much longer, STILL_MAX_NS at most, since others may go on later than this node; anew if it
+ * stands still once more meanwhile, STILLS_MAX times in all. Then they look, however late that tick
+ * is: a node that is always late has to go on as well.
  */
 static void tick_fire(struct fm_timer *timer)
 {
@@ -46,10 +48,11 @@ static void tick_fire(struct fm_timer *timer)
 			fm_session_stood_still(s, late_ns);
 		fm_session_tick(s, now_ns);
 	}
-	if (was_still && !e->left_out_until_ns) {
+	if (was_still && e->stills < STILLS_MAX) {
+		e->stills++;
 		e->left_out_until_ns = now_ns + (late_ns < STILL_MAX_NS ? late_ns : STILL_MAX_NS);
 	} else if (now_ns >= e->left_out_until_ns) {
-		e->left_out_until_ns = 0;
+		e->stills = 0;
 		fm_services_tick(e, now_ns);
 	}
 	if (!e->is_stopped)

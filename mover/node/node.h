@@ -97,7 +97,8 @@ struct fm_engine {
 	unsigned service_count;
 	void *service_state[FM_SERVICES_MAX];	/* of each of env.services */
 	struct fm_timer tick;
-	uint64_t left_out_until_ns;	/* the services, since a tick came late; 0: they are not */
+	uint64_t left_out_until_ns;	/* the services, since a tick came late ... */
+	unsigned stills;		/* ... so often since they looked */
 	bool is_started;
 	bool is_stopping;
 	bool is_stopped;

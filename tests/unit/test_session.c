@@ -716,8 +716,16 @@ static void test_stood_still(void)
 	spin();
 	CU_ASSERT_FALSE_FATAL(ctl.is_closed);
 	CU_ASSERT_EQUAL(last.type, FM_WIRE_PING);
+	/* Once more, shortly afterwards. */
+	for (unsigned i = 0; i < 4; i++) {
+		moved_ns += FM_NS_PER_S / 2;
+		spin();
+	}
+	moved_ns += 100 * FM_NS_PER_S;
+	spin();
+	CU_ASSERT_EQUAL(asked.code, 0);
 	/* The other one stood still with it, and goes on later. */
-	for (unsigned i = 0; i < 19; i++) {
+	for (unsigned i = 0; i < 12; i++) {
 		moved_ns += FM_NS_PER_S / 2;
 		spin();
 	}
