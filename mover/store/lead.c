@@ -82,6 +82,26 @@ static int sync_now(int dir)
 }
 
 /*
+ * Its members were on the disk before they had their names, so what could not be written is
+ * somebody else's (group_commit.c). What the commit has renamed need not be there yet.
+ */
+static int sync_rename(const struct fm_store_dir *sd, const struct fm_path_parent *parent,
+		       const char *published, const struct fm_group_dir *g, int why)
+{
+	int ret = fm_tsys_fsync(parent->fd);
+	struct fm_path_shown shown;
+
+	if (ret == 0)
+		ret = fm_tsys_fsync(g->fd);
+	if (ret < 0)
+		return -EIO;
+	fm_log_warn("store %s: a link is led to \"%s\", though something on its file system could "
+		    "not be written: %s; what is there was on the disk before",
+		    sd->store.name, fm_path_show(published, &shown), fm_err_name(why));
+	return 0;
+}
+
+/*
  * Syncs what the group's members wrote, whoever has heard of an error since it was begun. A sync
  * that failed is for ever: the kernel takes what could not be written for clean, so that is written
  * down. After a start of the machine only a link that leads there says that a sync was made.
@@ -104,9 +124,12 @@ static int sync_group(struct fm_store_dir *sd, const struct fm_path_parent *pare
 	if (g->is_lost || (g->is_stale && !leads_to(parent, published)))
 		return -EIO;
 	ret = fm_group_count_sync(&sd->groups, &g->key, g->fd, &is_watched);
-	if (ret < 0)
-		fm_group_dir_lose(g, published, ret);
-	return ret < 0 ? -EIO : 0;
+	if (ret == 0)
+		return 0;
+	if (g->is_synced)
+		return sync_rename(sd, parent, published, g, ret);
+	fm_group_dir_lose(g, published, ret);
+	return -EIO;
 }
 
 /* The commit in a store that is not durable has synced nothing. */

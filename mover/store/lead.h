@@ -13,7 +13,8 @@
  * descriptor that watches the file system since the group was begun (group_watch.h), and hears of
  * errors that others were told of, too. It is kept for at least one sweep behind the commit. Later,
  * where the daemon was started anew meanwhile, and for what is of no group, only an error that
- * nobody was told of is heard.
+ * nobody was told of is heard. Where each member was on the disk before it had its name an error
+ * is somebody else's, and keeps no link.
  */
 #ifndef FM_STORE_LEAD_H
 #define FM_STORE_LEAD_H
@@ -26,9 +27,9 @@ struct fm_who;
 
 /*
  * Leads the link of that checked path to `published`, a name beside it. -ENOENT: nothing has that
- * name, as when a rotation removes it just now. -ESTALE: it leads to what
- * was published later, and stays. -EIO: what was published may not be on the disk, for ever if it
- * is a group's. Else as fm_symlink() that may replace. Worker threads.
+ * name, as when a rotation removes it just now. -ESTALE: it leads to what was published later, and
+ * stays. -EIO: what was published may not be on the disk, for ever if members of its group came
+ * without a sync. Else as fm_symlink() that may replace. Worker threads.
  */
 int fm_lead(struct fm_store_dir *dir, const char *link, const char *published,
 	    const struct fm_who *who, struct fm_err *err);

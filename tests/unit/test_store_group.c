@@ -782,6 +782,13 @@ static int commit_at(const char *path)
 	return group_at(path, FM_GROUP_COMMIT, &root_user);
 }
 
+/* A group for "a" whose member came with --durability memory, or disk. */
+static void begin_a(bool is_synced)
+{
+	CU_ASSERT_EQUAL_FATAL(begin_at("a"), 0);
+	CU_ASSERT_EQUAL_FATAL(enter_as("a/m", is_synced), 0);
+}
+
 static int lead_to(const char *name)
 {
 	return s->ops->lead(s, "latest", name, &root_user, &err);
@@ -840,7 +847,7 @@ static void test_latest_is_on_disk(void)
 {
 	begin(ON_DISK, false);
 	s->is_durable = false;
-	CU_ASSERT_EQUAL_FATAL(begin_at("a"), 0);
+	begin_a(false);
 	CU_ASSERT_EQUAL_FATAL(commit_at("a"), 0);
 	fm_fault_arm("store.syncfs", 1);
 	CU_ASSERT_EQUAL(lead_to("a"), -EIO);
@@ -879,7 +886,7 @@ static void test_latest_and_others(void)
 	for (int is_behind = 0; is_behind <= 1; is_behind++) {
 		begin(ON_DISK, false);
 		s->is_durable = false;
-		CU_ASSERT_EQUAL_FATAL(begin_at("a"), 0);
+		begin_a(false);
 		if (!is_behind)
 			tell_others();
 		CU_ASSERT_EQUAL_FATAL(commit_at("a"), 0);
@@ -893,6 +900,31 @@ static void test_latest_and_others(void)
 		remove_all(glob_group());
 		end();
 	}
+}
+
+/*
+ * Goal:   what somebody else could not write keeps no link from members that were on the disk
+ *         before they had their names, now or later; only that the commit's rename is not there.
+ */
+static void test_latest_of_synced(void)
+{
+	begin(ON_DISK, false);
+	s->is_durable = false;
+	begin_a(true);
+	tell_others();
+	CU_ASSERT_EQUAL_FATAL(commit_at("a"), 0);
+	for (unsigned nth = 1; nth <= 2; nth++) {
+		fm_fault_arm("tree.fsync", nth);
+		CU_ASSERT_EQUAL(lead_to("a"), -EIO);
+		CU_ASSERT_TRUE(fm_fault_fired());
+	}
+	fm_fault_arm(NULL, 0);
+	CU_ASSERT_EQUAL(access(at("latest"), F_OK), -1);
+	CU_ASSERT_EQUAL(lead_to("a"), 0);
+	CU_ASSERT_EQUAL(lead_to("a"), 0);
+	CU_ASSERT_EQUAL(access(at("latest/m"), F_OK), 0);
+	forget();
+	end();
 }
 
 /*
@@ -1327,6 +1359,7 @@ static const struct fm_test tests[] = {
 	{ "the latest is what was published last, and not by the clock", test_latest_by_order },
 	{ "the latest is on the disk", test_latest_is_on_disk },
 	{ "whoever was told that it is not", test_latest_and_others },
+	{ "whatever else cannot be written", test_latest_of_synced },
 	{ "nor is it of an earlier boot", test_latest_before_boot },
 	{ "a list of all groups looks through the store once", test_list_walks_once },
 	{ "a list goes on behind what ended meanwhile", test_list_goes_on },
