@@ -3,13 +3,16 @@
  * Volumes that are called something else than before. Each entry of the files of state says which
  * volume it is of, as the configuration said it. A start or a reload gives it to the name that this
  * volume has now. The entry alone decides, file by file, also where another volume had that name:
- * all of it can be done again after a kill in between, or a file that could not be written.
+ * all of it can be done again after a kill in between, or a file that could not be written. What is
+ * of no volume that is configured waits for that one to come back: under its name, or beside the
+ * names where another volume has got that.
  *
  * An fmove-nvmed of before wrote no such words, and what is down may not be written again for
  * months. A start adds them while the name is still the one of then.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mover/base/err.h"
@@ -17,6 +20,8 @@
 #include "nvmetcp/supervisor_priv.h"
 
 #define FILES 3
+/* Before a name that another volume has got; no name of a volume has a slash. */
+#define GIVEN_AWAY "/given-away/"
 
 /* Where they disagree, what was mounted last counts. */
 struct files {
@@ -43,7 +48,7 @@ static bool read_identity(const struct fm_json *entry, struct fm_volume *was, co
 	return true;
 }
 
-bool fm_supervisor_is_known(const struct fm_json *entry)
+static bool is_known(const struct fm_json *entry)
 {
 	struct fm_volume was;
 	const char *wwid;
@@ -62,7 +67,7 @@ static bool is_of(const struct fm_json *entry, const struct fm_volume *now)
 
 bool fm_supervisor_is_of_another(const struct fm_json *entry, const struct fm_volume *volume)
 {
-	return fm_supervisor_is_known(entry) && !is_of(entry, volume);
+	return is_known(entry) && !is_of(entry, volume);
 }
 
 static bool is_own(const struct fm_state_file *file, const struct fm_volume *now)
@@ -101,7 +106,25 @@ static const char *find_other_name(const struct fm_state_file *file, const struc
 
 static bool is_given_away(const char *name)
 {
-	return strncmp(name, FM_GIVEN_AWAY, strlen(FM_GIVEN_AWAY)) == 0;
+	return strncmp(name, GIVEN_AWAY, strlen(GIVEN_AWAY)) == 0;
+}
+
+/* The key says which volume it is: several may have had the name. */
+int fm_supervisor_give_away(struct fm_json *all, const char *name, const struct fm_json *entry)
+{
+	struct fm_volume was;
+	const char *wwid;
+	char *key;
+	int ret;
+
+	if (!read_identity(entry, &was, &wwid))
+		return 0;
+	if (asprintf(&key, GIVEN_AWAY "%s/%s/%u/%s/%s/%s", name, was.subsystem, was.nsid, was.uuid,
+		     was.nguid, was.mount_point) < 0)
+		return -ENOMEM;
+	ret = fm_json_set(all, key, fm_json_share(entry));
+	free(key);
+	return ret;
 }
 
 /* What the files have it under, if that is another name. It holds as long as the files. */
@@ -224,7 +247,7 @@ static struct fm_json *complete_entry(struct fm_supervisor *sup,
 	struct fm_volume was;
 	const char *wwid;
 
-	if (fm_supervisor_is_known(entry) || (!is_word && !text_in(entry, "subsystem")) ||
+	if (is_known(entry) || (!is_word && !text_in(entry, "subsystem")) ||
 	    !find_identity(sup, config, name, entry, &was, &wwid))
 		return NULL;
 	if (text_in(entry, "wwid"))
@@ -302,18 +325,43 @@ static const struct fm_json *find_entry(struct fm_supervisor *sup, const struct 
 }
 
 /*
- * Whether nobody needs it there any more: it is of a volume that has its own elsewhere, or of
- * another one than the volume that has got the name, also by this reload. Of which volume nobody
- * knows may be its own.
+ * Whether another volume than that of the entry has got the name. Of which volume nobody knows may
+ * be its own.
  */
-static bool is_over(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
-		    const char *name, const struct fm_json *entry)
+static bool is_taken(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+		     const struct fm_json *all, const char *name, const struct fm_json *entry)
 {
 	const struct fm_volume *now = fm_supervisor_find_named(config, name);
 	struct files files = files_of(sup);
 
-	return is_given_away(name) || is_configured(config, entry) ||
-	       (now && fm_supervisor_is_known(entry) && find_former_name(&files, now));
+	return fm_json_get(all, name) ||
+	       (now && is_known(entry) && find_former_name(&files, now));
+}
+
+/*
+ * Keeps what is of no volume that is configured, since that one may come back by whichever name. Of
+ * those whose names others have got, no more than there can be volumes.
+ */
+static int keep_unconfigured(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+			     const struct fm_state_file *file, struct fm_json *all)
+{
+	unsigned given = 0;
+	const char *name;
+	struct fm_json *entry;
+	int ret = 0;
+
+	for (void *it = NULL; ret == 0 && fm_json_next(file->entries, &it, &name, &entry);) {
+		bool is_given = is_given_away(name);
+
+		if (is_configured(config, entry))	/* it has its own elsewhere */
+			continue;
+		if (!is_given && !is_taken(sup, config, all, name, entry))
+			ret = fm_json_set(all, name, fm_json_share(entry));
+		else if (given++ < FM_VOLUMES_MAX)
+			ret = is_given ? fm_json_set(all, name, fm_json_share(entry))
+				       : fm_supervisor_give_away(all, name, entry);
+	}
+	return ret;
 }
 
 /* The entries of the file, each under the name of now. NULL: no memory. */
@@ -321,8 +369,7 @@ static struct fm_json *sort_file(struct fm_supervisor *sup,
 				 const struct fm_supervisor_config *config,
 				 const struct fm_state_file *file)
 {
-	struct fm_json *all = fm_json_object(), *entry;
-	const char *name;
+	struct fm_json *all = fm_json_object();
 	int ret = all ? 0 : -ENOMEM;
 
 	for (unsigned i = 0; i < config->count && ret == 0; i++) {
@@ -331,9 +378,8 @@ static struct fm_json *sort_file(struct fm_supervisor *sup,
 		if (its)
 			ret = fm_json_set(all, config->volumes[i].name, fm_json_share(its));
 	}
-	for (void *it = NULL; ret == 0 && fm_json_next(file->entries, &it, &name, &entry);)
-		if (!fm_json_get(all, name) && !is_over(sup, config, name, entry))
-			ret = fm_json_set(all, name, fm_json_share(entry));
+	if (ret == 0)
+		ret = keep_unconfigured(sup, config, file, all);
 	if (ret == 0)
 		return all;
 	fm_json_free(all);
@@ -364,12 +410,14 @@ static void take_names(struct fm_supervisor *sup, const struct fm_supervisor_con
 
 	for (unsigned i = 0; i < config->count; i++) {
 		const struct fm_volume *now = &config->volumes[i];
-		const char *from = find_former_name(&files, now);
+		const char *from = find_former_name(&files, now), *as = from;
 
 		if (!from)
 			continue;
-		fm_log_info("volume %s: what is known of it as %s is of that name now", now->name,
-			    is_given_away(from) ? from + strlen(FM_GIVEN_AWAY) : from);
+		if (is_given_away(from))
+			as += strlen(GIVEN_AWAY);
+		fm_log_info("volume %s: what is known of it as %.*s is of that name now", now->name,
+			    (int)strcspn(as, "/"), as);
 		take_forgotten(sup, config, now, from);
 	}
 	for (unsigned i = 0; i < FILES; i++)

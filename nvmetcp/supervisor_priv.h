@@ -737,12 +737,9 @@ int fm_supervisor_save_nodes(struct fm_supervisor *sup);
  * writable again. */
 void fm_supervised_note_read_only(struct fm_supervised *v, const char *wwid);
 /* Volumes are called something else: what the files say of them is of those names. What the files
- * said of a volume that had such a name before waits beside them for fm_supervisor_take_names(), if
- * it says of which volume it is, and is dropped otherwise. */
+ * said of a volume that had such a name before is given away. */
 void fm_supervisor_rename_state(struct fm_supervisor *sup, const struct fm_renamed *names,
 				unsigned count);
-/* Before the name that was given to another volume; no name of a volume has a slash. */
-#define FM_GIVEN_AWAY "/given-away/"
 /* A new object: those entries, under such names. NULL: no memory. */
 struct fm_json *fm_supervisor_rename_all(const struct fm_json *entries,
 					 const struct fm_renamed *names, unsigned count);
@@ -755,8 +752,10 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup);
 
 /* ---- supervisor_names.c ---- */
 
-/* Whether an entry of the files of state says of which volume it is. */
-bool fm_supervisor_is_known(const struct fm_json *entry);
+/* Another volume has got the name: puts the entry into all, beside those of names, where it waits
+ * until its volume is configured again. What does not say of which volume it is, is dropped.
+ * -ENOMEM. */
+int fm_supervisor_give_away(struct fm_json *all, const char *name, const struct fm_json *entry);
 /* NULL: no volume of that name is configured. It is the configuration's. */
 const struct fm_volume *fm_supervisor_find_named(const struct fm_supervisor_config *config,
 						 const char *name);

@@ -511,17 +511,13 @@ struct fm_json *fm_supervisor_rename_all(const struct fm_json *entries,
 	int ret = all ? 0 : -ENOMEM;
 
 	for (void *it = NULL; ret == 0 && fm_json_next(entries, &it, &name, &entry);) {
-		char given[sizeof(FM_GIVEN_AWAY) + FM_VOLUME_NAME_MAX];
 		bool is_given;
 		const char *to = find_new_name(names, count, name, &is_given);
 
-		if (!to && is_given && !fm_supervisor_is_known(entry))
-			continue;
-		if (!to && is_given) {
-			(void)snprintf(given, sizeof(given), FM_GIVEN_AWAY "%s", name);
-			to = given;
-		}
-		ret = fm_json_set(all, to ? to : name, fm_json_share(entry));
+		if (!to && is_given)
+			ret = fm_supervisor_give_away(all, name, entry);
+		else
+			ret = fm_json_set(all, to ? to : name, fm_json_share(entry));
 	}
 	if (ret == 0)
 		return all;

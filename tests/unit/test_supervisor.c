@@ -1304,13 +1304,18 @@ static void set_config(void)
 	set_volumes(sim.volume, sim.volume_count);
 }
 
-static void start_supervisor(void)
+static void start_with(const struct fm_volume *volumes, unsigned count)
 {
 	struct fm_supervisor_opts opts = {.loop = sim.loop, .world = &world, .random = &sim_random};
 	struct fm_err err;
 
 	CU_ASSERT_EQUAL_FATAL(fm_supervisor_new(&opts, &sim.sup, &err), 0);
-	set_config();
+	set_volumes(volumes, count);
+}
+
+static void start_supervisor(void)
+{
+	start_with(sim.volume, sim.volume_count);
 }
 
 static struct fm_volume volume_of(unsigned v)
@@ -5308,6 +5313,117 @@ static void test_called_anew_later(void)
 	}
 }
 
+/* The second volume alone is configured by now, by that name. */
+static void set_second(const char *name, bool is_restart)
+{
+	sim.volume[1].name = name;
+	if (is_restart) {
+		kill_supervisor(false);
+		start_with(&sim.volume[1], 1);
+	} else {
+		set_volumes(&sim.volume[1], 1);
+	}
+	run_for(60 * S);
+}
+
+/* Another one has got its name before it comes back; that may be noted or not. */
+static void test_called_anew_taken(void)
+{
+	for (unsigned at = 0; at < 8; at++) {
+		begin_sealed_down(UUID_OF_ONE);
+		sim.volume_count = 2;
+		start_supervisor();
+		run_for(20 * S);
+		set_second("two", false);
+		sim.is_disk_full = at / 4;
+		set_second("one", at & 1);
+		sim.is_disk_full = false;
+		CU_ASSERT_TRUE(fm_supervisor_is_mounted(sim.sup, "one"));
+		CU_ASSERT_FALSE(fm_supervisor_is_sealed(sim.sup, "one"));
+		sim.volume[0].name = at & 2 ? "two" : "three";
+		set_config();
+		is_first_down(sim.volume[0].name, true);
+		for (unsigned i = 0; i < 3; i++)
+			CU_ASSERT_FALSE(is_in_file(named_files[i], "given-away"));
+		end();
+	}
+
+	/* It is taken down yet when the other one is to have its name. */
+	begin_shared("n1", "n1");
+	sim.volume[0].uuid = UUID_OF_ONE;
+	sim.volume_count = 2;
+	start_supervisor();
+	run_for(20 * S);
+	CU_ASSERT_EQUAL(seal(true, false), 0);
+	run_for(20 * S);
+	set_volumes(&sim.volume[1], 1);
+	set_second("one", false);
+	CU_ASSERT_TRUE(fm_supervisor_is_mounted(sim.sup, "one"));
+	sim.volume[0].name = "three";
+	set_config();
+	run_for(60 * S);
+	CU_ASSERT_TRUE(fm_supervisor_is_sealed(sim.sup, "three"));
+	CU_ASSERT_FALSE(fm_supervisor_is_sealed(sim.sup, "one"));
+	end();
+}
+
+/* Each of two that had the name of a third one has its own when they come back. */
+static void test_called_anew_taken_again(void)
+{
+	for (unsigned is_restart = 0; is_restart < 2; is_restart++) {
+		const char *second;
+		struct fm_err err;
+
+		begin_sealed_down(UUID_OF_ONE);
+		second = sim.volume[1].mount_point;
+		sim.volume_count = 2;
+		start_supervisor();
+		run_for(20 * S);
+		set_second("two", false);
+		set_second("one", is_restart);
+		CU_ASSERT_EQUAL(fm_supervisor_wish(sim.sup, "one", FM_WANT_DOWN, false, &err), 0);
+		run_for(20 * S);
+		sim.volume[1].mount_point = "/mnt/third";
+		set_second("two", is_restart);
+		set_second("one", is_restart);
+		CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, "one", FM_WANT_UP));
+		sim.volume[1].mount_point = second;
+		sim.volume[1].name = "two";
+		sim.volume[0].name = "three";
+		set_config();
+		run_for(60 * S);
+		CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, "three", FM_WANT_DOWN));
+		CU_ASSERT_TRUE(fm_supervisor_is_sealed(sim.sup, "three"));
+		CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, "two", FM_WANT_DOWN));
+		CU_ASSERT_FALSE(fm_supervisor_is_sealed(sim.sup, "two"));
+		end();
+	}
+}
+
+/* There are no more of them than there can be volumes. */
+static void test_called_anew_bound(void)
+{
+	struct fm_json *all = fm_json_object();
+	unsigned count = 0;
+	char *text, key[64];
+
+	begin(1);
+	for (unsigned i = 0; i < 300; i++) {
+		(void)snprintf(key, sizeof(key), "/given-away/gone-%u", i);
+		CU_ASSERT_EQUAL(fm_json_set(all, key, fm_json_pack("{s:s}", "want", "down")), 0);
+	}
+	text = fm_json_dump(all, FM_JSON_SORTED_FILE);
+	keep_state(FM_SUPERVISOR_WISHES, text);
+	free(text);
+	fm_json_free(all);
+	start_supervisor();
+	run_for(20 * S);
+	for (const char *p = sim.file[file_number(FM_SUPERVISOR_WISHES)]; p && *p; p++)
+		count += strncmp(p, "/given-away/", 12) == 0;
+	CU_ASSERT_EQUAL(count, FM_VOLUMES_MAX);
+	end();
+}
+
 static void keep_wishes(const char *name, const char *want, const char *of_another)
 {
 	const struct fm_volume *volume = &sim.volume[0];
@@ -7246,6 +7362,9 @@ static const struct fm_test tests[] = {
 	{"also at the upgrade itself", test_called_anew_along_aged},
 	{"also where they do so at a reload", test_called_anew_reloaded},
 	{"also if it was gone for a while", test_called_anew_later},
+	{"and another one has got its name meanwhile", test_called_anew_taken},
+	{"or several have", test_called_anew_taken_again},
+	{"of whom no more are known than there can be", test_called_anew_bound},
 	{"who is forgotten stays so where something else had its name", test_forgotten_of_its_name},
 	{"what a name meant before is not taken for it", test_called_anew_before},
 	{"a wish that the file has survives", test_wish_again},
