@@ -159,6 +159,32 @@ class Save(Case):
             self.assertEqual(tensor.unique().tolist(), [1])
         self.assert_seen(["c", "d"])
 
+    def test_a_save_within_a_check(self):
+        """As of a signal's handler: the one that it begins is not forgotten."""
+        gate = Gate()
+        self.addCleanup(gate.close)
+        self.addCleanup(gate.is_open.set)
+        made = self.saver(connection=gate)
+        state = {"t": torch.ones(MIB)}
+        made.save(state, self.name("a"))
+        gate.is_open.set()
+        await_it(made._save.is_over, "it is saved")
+        gate.is_open.clear()
+        is_over, told = made._save.is_over, []
+
+        def looked():
+            if not told:
+                told.append(True)
+                made.save(state, self.name("b"))
+            return is_over()
+
+        with mock.patch.object(made._save, "is_over", looked):
+            made.check()
+        self.assertEqual(made._save.name, str(parse(self.name("b"))))
+        gate.is_open.set()
+        made.wait()
+        self.assert_seen(["a", "b"])
+
     def test_no_room_for_a_buffer(self):
         class Full(fmove.Connection):
             def put_buffer(self, *_, **__):
@@ -462,6 +488,39 @@ class Save(Case):
 
         self.assertEqual(ranks.run(2, rank_of), [0, 0])
         self.assert_seen(["step1", "step3"])
+
+    def test_a_save_within_a_telling(self):
+        """Of a signal's handler, while this rank begins to tell why it did not begin one."""
+
+        def rank_of(rank):
+            states = [self.shard(step, rank) for step in range(1, 4)]
+            told, real = [], saver._Save
+            calls = itertools.count()
+
+            def planner():
+                if rank == 1 and next(calls) == 0:
+                    raise fmove.errors.error(12, "no memory for the copy")
+                return saver.DefaultSavePlanner()
+
+            def begins(*arguments):
+                if rank == 1 and not told:
+                    told.append("nothing")
+                    told[0] = self.told(lambda: made.save(states[1], self.name("step2")))
+                return real(*arguments)
+
+            with fmove.torch.Saver(timeout=60.0, planner=planner) as made:
+                with mock.patch.object(saver, "_Save", begins):
+                    told_1 = self.told(lambda: made.save(states[0], self.name("step1")))
+                if rank == 1:
+                    assert "no memory" in told_1 and "EBUSY" in told[0], told
+                else:
+                    told_2 = self.told(lambda: made.save(states[1], self.name("step2")))
+                    assert "step1 was not saved: rank 1: no memory" in told_2, told_2
+                told_3 = self.told(lambda: made.save(states[2], self.name("step3")))
+                assert ("step2 was not saved: rank 1" in told_3) == (rank == 0), told_3
+
+        self.assertEqual(ranks.run(2, rank_of), [0, 0])
+        self.assert_seen(["step3"])
 
     def test_ranks_in_different_saves(self):
         """One has left out a call. Nothing of two steps is seen, whatever the names are."""

@@ -186,7 +186,7 @@ class Saver:
         self._connection = connection or connect()
         self._memory = Memory(self._connection)
         self._save: Optional[_Save] = None
-        self._is_saving = False  # a call of save() has not returned
+        self._is_saving = False  # a call of save() has not returned, or one begins a telling
         self._numbers = itertools.count(1)  # of calls of save()
         self._begun = 0  # the last of them that began a save, or a telling
         self._turns: Dict[int, _Turn] = {}  # that the ranks have to meet for, by number
@@ -271,9 +271,15 @@ class Saver:
 
     def _tell(self) -> None:
         """Of what this rank did not begin, unless a save is under way: then it is told behind."""
-        if self._turns and self._save is None and not self._is_saving and not self._is_lost:
+        if self._is_saving:
+            return
+        self._is_saving = True  # what a signal's handler begins meanwhile would be forgotten
+        try:
             with contextlib.suppress(RuntimeError):  # no thread can be started
-                self._start(max(self._turns))
+                if self._turns and self._save is None and not self._is_lost:
+                    self._start(max(self._turns))
+        finally:
+            self._is_saving = False
 
     def _is_any_busy(self, vote: Any) -> bool:
         """All ranks leave a save out, or none."""
@@ -294,6 +300,8 @@ class Saver:
         if save is not None:
             is_over = save.is_over()
             if is_over:
+                if self._save is not save:
+                    return  # a signal's handler made a call meanwhile, and that was told
                 self._save = None
             save.check(is_over)
 
