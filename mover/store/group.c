@@ -15,6 +15,7 @@
 #include "mover/base/err.h"
 #include "mover/base/log.h"
 #include "mover/store/group_commit.h"
+#include "mover/store/origin.h"
 #include "mover/store/room.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
@@ -168,6 +169,8 @@ static int fill(struct fm_store_dir *sd, struct fm_group_dir *g, const struct fm
 		return ret;
 	g->record.dir_ino = g->key.ino;
 	g->record.ino = st.st_ino;
+	if (fm_origin_find(g->fd, FM_GROUP_MEMBERS, &g->record.origin) < 0)
+		g->record.origin = 0;
 	ret = fm_group_record_write(g->fd, &g->record, sd->store.is_durable);
 	if (ret == 0)
 		ret = take_room(sd, g, taken);
@@ -386,12 +389,11 @@ static int check_published(const struct fm_path_parent *parent, const char *path
 			   const struct fm_group_dir *g, struct fm_err *err)
 {
 	struct fm_path_shown shown;
-	struct stat st;
-	int ret = fm_sys_fstatat(parent->fd, parent->name, &st);
+	int ret = fm_group_dir_is_at(g, parent->fd, parent->name);
 
 	if (ret < 0 && ret != -ENOENT)
 		return fm_path_fail(err, ret, "look at", path);
-	return ret == 0 && S_ISDIR(st.st_mode) && st.st_ino == g->record.ino
+	return ret == 1
 		       ? 0
 		       : fm_err_set(err, -ESTALE,
 				    "\"%s\" is not what its group had: that was committed, and has "
@@ -735,7 +737,8 @@ void fm_group_forget(struct fm_store_dir *sd, const struct fm_path_parent *paren
 	struct fm_err unsaid;
 
 	if (g && open_group(parent, path, g, &unsaid) == 0) {
-		if (read_group(parent, path, g, &unsaid) == 0 && !g->is_open)
+		if (read_group(parent, path, g, &unsaid) == 0 && !g->is_open &&
+		    fm_group_dir_is_at(g, parent->fd, parent->name) != 1)
 			(void)clear_alone(sd, parent, path, g, &unsaid);
 		fm_group_dir_close(g);
 	}

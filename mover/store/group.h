@@ -69,8 +69,9 @@ void fm_group_name_as_asked(const struct fm_group_use *use, struct fm_err *err);
 int fm_group_stay_out(struct fm_store_dir *dir, const char *path, struct fm_err *err);
 
 /*
- * What a group was published as is removed: nobody commits it again, and what is kept for that goes
- * as well. A group that goes on stays. Best effort: the sweep does it later.
+ * What a group was published as has been removed: nobody commits it again, and what is kept for
+ * that goes as well. A group that goes on stays, and one that was published there meanwhile. Best
+ * effort: the sweep does it later.
  */
 void fm_group_forget(struct fm_store_dir *dir, const struct fm_path_parent *parent,
 		     const char *path);

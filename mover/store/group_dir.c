@@ -16,6 +16,7 @@
 #include "mover/base/log.h"
 #include "mover/base/show.h"
 #include "mover/journal/host.h"
+#include "mover/store/origin.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/tree/stash.h"
@@ -118,6 +119,25 @@ int fm_group_dir_read(struct fm_group_dir *g, struct fm_err *err)
 	g->is_stale = ret == UNSYNCED_BEFORE;
 	g->is_synced = ret == UNSYNCED_NOTHING && g->record.has_notes;
 	return 0;
+}
+
+/* Where no origin is told, or the other way round than it was, the inode decides. */
+static bool has_origin(int dir, const char *name, uint64_t origin)
+{
+	uint64_t now;
+
+	return origin == 0 || fm_origin_find(dir, name, &now) < 0 ||
+	       !fm_origin_is_alike(now, origin) || now == origin;
+}
+
+int fm_group_dir_is_at(const struct fm_group_dir *g, int parent, const char *name)
+{
+	struct stat st;
+	int ret = fm_sys_fstatat(parent, name, &st);
+
+	return ret < 0 ? ret
+		       : S_ISDIR(st.st_mode) && st.st_ino == g->record.ino &&
+				 has_origin(parent, name, g->record.origin);
 }
 
 static int write_boot(int dir, const char *name, const struct fm_journal_host *here,

@@ -44,6 +44,12 @@ int fm_group_dir_open(int parent, const char *name, struct fm_group_dir *out);
 /* Reads the record. -EBADMSG: it has none that counts. */
 int fm_group_dir_read(struct fm_group_dir *g, struct fm_err *err);
 
+/*
+ * Whether what has that name is the directory that had the group's members. 0: another one, which
+ * may have its inode's number by now. -ENOENT: nothing has the name. The record was read.
+ */
+int fm_group_dir_is_at(const struct fm_group_dir *g, int parent, const char *name);
+
 void fm_group_dir_close(struct fm_group_dir *g);
 
 /*

@@ -95,6 +95,7 @@ static int take_numbers(const struct fm_json *json, uint64_t version_expected,
 			struct fm_group_record *r)
 {
 	uint64_t version, uid, members;
+	int64_t origin;
 
 	if (fm_json_u64(fm_json_get(json, "version"), &version) < 0 || version != version_expected)
 		return -EINVAL;
@@ -110,6 +111,9 @@ static int take_numbers(const struct fm_json *json, uint64_t version_expected,
 		return -EINVAL;
 	if (r->begun_ns < 0 || r->expires_ns < 0)
 		return -EINVAL;
+	if (fm_json_i64(fm_json_get(json, "origin"), &origin) < 0)
+		origin = 0;
+	r->origin = (uint64_t)origin;
 	if (fm_json_bool(fm_json_get(json, "notes"), &r->has_notes) < 0)
 		r->has_notes = false;
 	return fm_json_bool(fm_json_get(json, "replace"), &r->may_replace);
@@ -149,6 +153,7 @@ int fm_group_record_print(const struct fm_group_record *r, char *buf, size_t cap
 	fm_jw_u64(&w, "uid", r->uid);
 	fm_jw_u64(&w, "dir_ino", r->dir_ino);
 	fm_jw_u64(&w, "ino", r->ino);
+	fm_jw_i64(&w, "origin", (int64_t)r->origin);
 	fm_jw_i64(&w, "begun_ns", r->begun_ns);
 	fm_jw_i64(&w, "expires_ns", r->expires_ns);
 	fm_jw_bool(&w, "replace", r->may_replace);

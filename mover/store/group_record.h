@@ -33,7 +33,8 @@ struct fm_group_record {
 	 * of the directory above it made, where inodes say nothing.
 	 */
 	uint64_t dir_ino;
-	uint64_t ino;			/* of the directory of its members */
+	uint64_t ino;			/* of the directory of its members ... */
+	uint64_t origin;		/* ... see origin.h; 0: it is not known */
 	int64_t begun_ns;		/* since 1970 */
 	int64_t expires_ns;
 	bool may_replace;

@@ -26,8 +26,7 @@ static int64_t now_ns(void)
 }
 
 /* When the group was published that the name is of; 0: it is not known. */
-static int64_t published_ns(int parent, const char *name, const struct stat *there,
-			    struct fm_group_dir *g)
+static int64_t published_ns(int parent, const char *name, struct fm_group_dir *g)
 {
 	char group[FM_GROUP_NAME_LEN + 1];
 	struct fm_err unsaid;
@@ -37,8 +36,8 @@ static int64_t published_ns(int parent, const char *name, const struct stat *the
 	fm_group_dir_name(name, group);
 	if (fm_group_dir_open(parent, group, g) < 0)
 		return 0;
-	if (fm_group_dir_read(g, &unsaid) == 0 && !g->is_open && g->record.ino == there->st_ino &&
-	    fm_sys_fstat(g->fd, &st) == 0)
+	if (fm_group_dir_read(g, &unsaid) == 0 && !g->is_open &&
+	    fm_group_dir_is_at(g, parent, name) == 1 && fm_sys_fstat(g->fd, &st) == 0)
 		ns = fm_time_ns(&st.st_mtim);
 	fm_group_dir_close(g);
 	return ns;
@@ -49,7 +48,7 @@ static bool leads_to_later(const struct fm_path_parent *parent, const char *publ
 			   char old[static FM_NAME_LEN_MAX + 1], struct fm_group_dir *g)
 {
 	ssize_t len = readlinkat(parent->fd, parent->name, old, FM_NAME_LEN_MAX + 1);
-	struct stat link, mine, there;
+	struct stat link, there;
 	int64_t mine_ns, there_ns;
 
 	if (len <= 0 || len > FM_NAME_LEN_MAX)
@@ -57,11 +56,10 @@ static bool leads_to_later(const struct fm_path_parent *parent, const char *publ
 	old[len] = '\0';
 	if (!fm_is_component(old) || strcmp(old, published) == 0 ||
 	    fm_sys_fstatat(parent->fd, old, &there) < 0 ||
-	    fm_sys_fstatat(parent->fd, published, &mine) < 0 ||
 	    fm_sys_fstatat(parent->fd, parent->name, &link) < 0)
 		return false;
-	mine_ns = published_ns(parent->fd, published, &mine, g);
-	there_ns = published_ns(parent->fd, old, &there, g);
+	mine_ns = published_ns(parent->fd, published, g);
+	there_ns = published_ns(parent->fd, old, g);
 	if (there_ns == 0 && fm_time_ns(&link.st_mtim) <= now_ns())
 		there_ns = fm_time_ns(&link.st_mtim);
 	return mine_ns > 0 && there_ns > mine_ns;
@@ -111,15 +109,14 @@ static int sync_group(struct fm_store_dir *sd, const struct fm_path_parent *pare
 {
 	struct fm_err unsaid;
 	bool is_watched;
-	struct stat st;
 	int ret = fm_group_dir_read(g, &unsaid);
 
 	if (ret < 0)
 		return ret;
-	ret = fm_sys_fstatat(parent->fd, published, &st);
+	ret = fm_group_dir_is_at(g, parent->fd, published);
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;	/* so there is nothing to lead to */
-	if (g->is_open || st.st_ino != g->record.ino)
+	if (g->is_open || ret == 0)
 		return sync_now(parent->fd);	/* it is of no group that is known */
 	if (g->is_lost || (g->is_stale && !leads_to(parent, published)))
 		return -EIO;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "mover/store/group.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
 #include "mover/store/walk.h"
@@ -209,6 +210,17 @@ static int remove_tree(struct fm_store_dir *sd, const struct fm_path_parent *par
 	return ret < 0 ? fm_path_fail(err, ret, "remove", path) : 0;
 }
 
+/* What is known of a group that was published as it is true of no directory that comes there. */
+static int remove_published(struct fm_store_dir *sd, const struct fm_path_parent *parent,
+			    const char *path, struct fm_err *err)
+{
+	int ret = remove_tree(sd, parent, path, err);
+
+	if (ret == 0)
+		fm_group_forget(sd, parent, path);
+	return ret;
+}
+
 static int remove_file(struct fm_store_dir *sd, const struct fm_path_parent *parent,
 		       const char *path, const struct stat *st, struct fm_err *err)
 {
@@ -232,7 +244,7 @@ static int remove_at(struct fm_store_dir *sd, const struct fm_path_parent *paren
 	if (!S_ISDIR(st.st_mode))
 		ret = remove_file(sd, parent, path, &st, err);
 	else if (is_recursive)
-		ret = remove_tree(sd, parent, path, err);
+		ret = remove_published(sd, parent, path, err);
 	else
 		return fm_err_set(err, -EISDIR,
 				  "remove \"%s\": is a directory; removing it with all that is in "

@@ -14,10 +14,10 @@
 #include "mover/base/err.h"
 #include "mover/base/fault.h"
 #include "mover/base/log.h"
-#include "mover/journal/siphash.h"
 #include "mover/store/group.h"
 #include "mover/store/group_dir.h"
 #include "mover/store/made_dir.h"
+#include "mover/store/origin.h"
 #include "mover/store/rotation_record.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
@@ -41,34 +41,12 @@ struct rotation {
 
 /* ---- which it is ---- */
 
-#define OF_HANDLE (UINT64_C(1) << 63)	/* no file was made so late */
-
-/*
- * What nothing else has that has its inode's number, or had it: when it was made. Where that is not
- * told (NFS, a tmpfs of Linux 5), its file handle. -EOPNOTSUPP: it has none either.
- */
-static int find_origin(int dir, const char *name, uint64_t *out)
-{
-	static const struct fm_sip key;
-	uint8_t handle[FM_CALL_HANDLE_MAX];
-	int64_t born_ns = 0;
-	int ret = FM_FAULT("store.born") ? 0 : fm_call_born_at(dir, name, &born_ns);
-
-	*out = (uint64_t)born_ns & ~OF_HANDLE;
-	if (ret < 0 || born_ns != 0)
-		return ret;
-	ret = FM_FAULT("store.handle") ? -EOPNOTSUPP : fm_call_handle_at(dir, name, handle);
-	if (ret > 0)
-		*out = fm_siphash(&key, handle, (size_t)ret).low | OF_HANDLE;
-	return ret < 0 ? ret : 0;
-}
-
 static int identify(int dir, const char *name, struct fm_rotation_entry *out, struct stat *st)
 {
 	int ret = fm_sys_fstatat(dir, name, st);
 
 	if (ret == 0)
-		ret = find_origin(dir, name, &out->origin);
+		ret = fm_origin_find(dir, name, &out->origin);
 	if (ret < 0)
 		return ret;
 	out->ino = st->st_ino;
@@ -85,7 +63,7 @@ static int is_still(int dir, const struct fm_rotation_entry *e, struct stat *st)
 	struct fm_rotation_entry now;
 	int ret = identify(dir, e->name, &now, st);
 
-	if (ret == 0 && now.ino == e->ino && (now.origin ^ e->origin) & OF_HANDLE)
+	if (ret == 0 && now.ino == e->ino && !fm_origin_is_alike(now.origin, e->origin))
 		return -ESTALE;
 	return ret < 0 ? ret : now.ino == e->ino && now.origin == e->origin;
 }

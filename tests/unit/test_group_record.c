@@ -22,11 +22,11 @@
 	"\"uid\":1000,\"dir_ino\":16,\"ino\":17,\"begun_ns\":1,\"expires_ns\":2,"                \
 	"\"replace\":true,"                                                                       \
 	"\"members\":3,\"expect\":\"a\\nb/c\"}"
-#define CRC "4f57a4f0\n"
+#define CRC "ee744362\n"
 #define GOOD                                                                                       \
 	"{\"version\":2,\"digest\":\"" DIGEST "\",\"name\":\"step-1\",\"peer\":\"n1\","          \
-	"\"uid\":1000,\"dir_ino\":16,\"ino\":17,\"begun_ns\":1,\"expires_ns\":2,"                \
-	"\"replace\":true,\"notes\":true,"                                                       \
+	"\"uid\":1000,\"dir_ino\":16,\"ino\":17,\"origin\":-18,"                                 \
+	"\"begun_ns\":1,\"expires_ns\":2,\"replace\":true,\"notes\":true,"                       \
 	"\"members\":3,\"expect\":\"a\\nb/c\"}\n" CRC
 
 static struct fm_group_record record;
@@ -64,12 +64,14 @@ static void test_good(void)
 {
 	CU_ASSERT_EQUAL_FATAL(parse(GOOD), 0);
 	check_good(&record);
-	CU_ASSERT_TRUE(record.has_notes);
+	CU_ASSERT_TRUE(record.has_notes && record.origin == UINT64_MAX - 17);
 	memset(&record, 0, sizeof(record));
 	record.has_notes = true;
+	record.origin = 1;
 	CU_ASSERT_EQUAL_FATAL(parse(OLD), 0);
 	check_good(&record);
-	CU_ASSERT_FALSE(record.has_notes); /* who wrote that wrote none */
+	/* who wrote that wrote none, and knew of none */
+	CU_ASSERT_TRUE(!record.has_notes && record.origin == 0);
 	CU_ASSERT_EQUAL(parse_with("\"peer\":\"n1\"", "\"peer\":\"\""), 0);
 	CU_ASSERT_EQUAL(parse_with("\"expect\":\"a\\nb/c\"", "\"expect\":\"\""), 0);
 }

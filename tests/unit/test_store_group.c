@@ -245,18 +245,32 @@ static void cut_note(void)
 	CU_ASSERT_EQUAL(truncate(path, 0), 0);
 }
 
+static struct fm_group_record taken;
+
+/* The directory of the one group, whose record is to be written anew. */
+static int take_record(void)
+{
+	int fd = open(glob_group(), O_RDONLY | O_DIRECTORY);
+
+	CU_ASSERT_EQUAL(fm_group_record_read(fd, &taken, &err), 0);
+	CU_ASSERT_EQUAL(unlinkat(fd, FM_GROUP_RECORD_NAME, 0), 0);
+	return fd;
+}
+
+static void write_record(int fd)
+{
+	CU_ASSERT_EQUAL(fm_group_record_write(fd, &taken, false), 0);
+	close(fd);
+}
+
 /* As if an older service had begun it. */
 static void say_no_notes(void)
 {
-	static struct fm_group_record record;
-	int fd = open(glob_group(), O_RDONLY | O_DIRECTORY);
+	int fd = take_record();
 
-	CU_ASSERT_EQUAL(fm_group_record_read(fd, &record, &err), 0);
-	CU_ASSERT_TRUE(record.has_notes);
-	record.has_notes = false;
-	CU_ASSERT_EQUAL(unlinkat(fd, FM_GROUP_RECORD_NAME, 0), 0);
-	CU_ASSERT_EQUAL(fm_group_record_write(fd, &record, false), 0);
-	close(fd);
+	CU_ASSERT_TRUE(taken.has_notes);
+	taken.has_notes = false;
+	write_record(fd);
 }
 
 static bool has_note(void)
@@ -927,6 +941,55 @@ static void test_latest_of_synced(void)
 	end();
 }
 
+/* Another directory gets the name, and the inode's number of the one that was published. */
+static void give_again(void)
+{
+	struct timespec was, now;
+	struct stat st;
+	int fd;
+
+	remove_all(at("a"));
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &was);
+	do
+		(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	while (now.tv_sec == was.tv_sec && now.tv_nsec == was.tv_nsec);
+	CU_ASSERT_EQUAL(mkdir(at("a"), 0700), 0);
+	CU_ASSERT_EQUAL(stat(at("a"), &st), 0);
+	fd = take_record();
+	taken.ino = st.st_ino;
+	write_record(fd);
+}
+
+/*
+ * Goal:   what a group could not write keeps no link from what gets the name when that is removed,
+ *         in the store or behind its back: the file system may give the inode's number again. Nor
+ *         is such a directory what the group was committed as.
+ */
+static void test_latest_of_another(void)
+{
+	for (int is_behind = 0; is_behind <= 1; is_behind++) {
+		begin(ON_DISK, false);
+		s->is_durable = false;
+		begin_a(false);
+		tell_others();
+		CU_ASSERT_EQUAL_FATAL(commit_at("a"), 0);
+		CU_ASSERT_EQUAL(lead_to("a"), -EIO);
+		if (is_behind) {
+			give_again();
+			CU_ASSERT_EQUAL(group_at("a", FM_GROUP_COMMIT, &root_user), -ESTALE);
+		} else {
+			CU_ASSERT_EQUAL(s->ops->remove(s, "a", &root_user, true, &err), 0);
+			CU_ASSERT_STRING_EQUAL(glob_group(), "");
+			CU_ASSERT_EQUAL(mkdir(at("a"), 0700), 0);
+		}
+		CU_ASSERT_EQUAL(lead_to("a"), 0);
+		CU_ASSERT_EQUAL(access(at("latest/."), F_OK), 0);
+		if (is_behind)
+			remove_all(glob_group());
+		end();
+	}
+}
+
 /*
  * Goal:   what came before the machine was started anew is not published in a store that is not
  *         durable either, nor led to where it was published; but a link that leads there says that
@@ -1360,6 +1423,7 @@ static const struct fm_test tests[] = {
 	{ "the latest is on the disk", test_latest_is_on_disk },
 	{ "whoever was told that it is not", test_latest_and_others },
 	{ "whatever else cannot be written", test_latest_of_synced },
+	{ "or could not of what had the name before", test_latest_of_another },
 	{ "nor is it of an earlier boot", test_latest_before_boot },
 	{ "a list of all groups looks through the store once", test_list_walks_once },
 	{ "a list goes on behind what ended meanwhile", test_list_goes_on },

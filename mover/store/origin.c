@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* origin - see origin.h. */
+#include "mover/store/origin.h"
+
+#include <errno.h>
+
+#include "mover/base/call.h"
+#include "mover/base/fault.h"
+#include "mover/journal/siphash.h"
+
+#define OF_HANDLE (UINT64_C(1) << 63)	/* no file was made so late */
+
+int fm_origin_find(int dir, const char *name, uint64_t *out)
+{
+	static const struct fm_sip key;
+	uint8_t handle[FM_CALL_HANDLE_MAX];
+	int64_t born_ns = 0;
+	int ret = FM_FAULT("store.born") ? 0 : fm_call_born_at(dir, name, &born_ns);
+
+	*out = (uint64_t)born_ns & ~OF_HANDLE;
+	if (ret < 0 || born_ns != 0)
+		return ret;
+	ret = FM_FAULT("store.handle") ? -EOPNOTSUPP : fm_call_handle_at(dir, name, handle);
+	if (ret > 0)
+		*out = fm_siphash(&key, handle, (size_t)ret).low | OF_HANDLE;
+	return ret < 0 ? ret : 0;
+}
+
+bool fm_origin_is_alike(uint64_t one, uint64_t other)
+{
+	return !((one ^ other) & OF_HANDLE);
+}
