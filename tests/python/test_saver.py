@@ -465,29 +465,71 @@ class Save(Case):
         self.assertEqual(self.check_last(), 3)
 
     def test_a_signal_in_a_vote_that_leaves_it_out(self):
-        def rank_of(rank):
-            states = [self.shard(step, rank) for step in range(1, 4)]
-            gate, votes = Gate(), saver.dist.all_reduce
+        """Behind it, and before it."""
 
-            def ended(*arguments, **how):
-                votes(*arguments, **how)
-                if rank == 1:
-                    raise Interrupt
+        def rank_of(rank):
+            states = [self.shard(step, rank) for step in range(1, 5)]
+            gate = Gate()
+
+            def ended(real, is_behind):
+                """The call, in which a signal's handler raises once."""
+                raised = [] if rank == 1 else [True]
+
+                def call(*arguments):
+                    result = real(*arguments) if is_behind or raised else None
+                    if not raised:
+                        raised.append(True)
+                        raise Interrupt
+                    return result
+
+                return call
 
             with fmove.torch.Saver(timeout=60.0, when_busy="drop", connection=gate) as made:
                 assert made.save(states[0], self.name("step1"))
-                with mock.patch.object(saver.dist, "all_reduce", ended):
-                    try:
-                        assert not made.save(states[1], self.name("step2")) and rank == 0
-                    except Interrupt:
-                        pass
+                for step, call in ((2, "cast"), (3, "is_left_out")):
+                    vote = getattr(saver._Vote, call)
+                    with mock.patch.object(saver._Vote, call, ended(vote, step == 3)):
+                        try:
+                            assert not made.save(states[step - 1], self.name(f"step{step}")) and rank == 0
+                        except Interrupt:
+                            assert rank == 1
                 gate.is_open.set()
                 made.wait()
-                assert made.save(states[2], self.name("step3"))
+                assert made.save(states[3], self.name("step4"))
                 made.wait()
 
         self.assertEqual(ranks.run(2, rank_of), [0, 0])
-        self.assert_seen(["step1", "step3"])
+        self.assert_seen(["step1", "step4"])
+
+    def test_a_save_within_a_save_that_may_be_dropped(self):
+        """Before the vote of the one beneath and behind it: no rank has it, and all vote alike."""
+
+        def rank_of(rank):
+            states = [self.shard(step, rank) for step in range(1, 4)]
+            for call in ("cast", "create_local_plan"):
+                of = saver._Vote if call == "cast" else saver.DefaultSavePlanner
+                real, told = getattr(of, call), []
+                names = [self.name(f"{call}{step}") for step in range(1, 4)]
+
+                def within(*arguments):
+                    if rank == 1 and not told:
+                        told.append("nothing")
+                        told[0] = self.told(lambda: made.save(states[1], names[1]))
+                    return real(*arguments)
+
+                with fmove.torch.Saver(timeout=60.0, when_busy="drop") as made:
+                    with mock.patch.object(of, call, within):
+                        assert made.save(states[0], names[0])
+                    made.wait()  # the other one begins it, and does not wait for our next call
+                    if rank == 0:
+                        assert not made.save(states[1], names[1])
+                    else:
+                        assert "EBUSY" in told[0], told
+                    assert made.save(states[2], names[2])
+                    made.wait()
+
+        self.assertEqual(ranks.run(2, rank_of), [0, 0])
+        self.assert_seen(["cast1", "cast3", "create_local_plan1", "create_local_plan3"])
 
     def test_a_save_within_a_telling(self):
         """Of a signal's handler, while this rank begins to tell why it did not begin one."""

@@ -7,9 +7,11 @@ import contextlib
 import errno
 import io
 import itertools
+import math
 import time
+from collections import deque
 from datetime import timedelta
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Sequence
 
 import torch
 import torch.distributed as dist
@@ -98,6 +100,37 @@ class _Turn(NamedTuple):
     snapshot: _Snapshot
 
 
+class _Vote:
+    """Of this rank, in one call of save(): all ranks leave it out if one of them is busy."""
+
+    def __init__(self, group: Any) -> None:
+        self._group = group  # None: it is alone
+        self._value = torch.tensor([0])
+        self._works: List[Any] = []
+
+    def cast(self, is_busy: bool) -> None:
+        self._value.fill_(int(is_busy))
+        if self._group is not None:
+            # By map, so that no signal comes between: it is cast and we know it, or neither.
+            works = map(self._group.allreduce, (self._value,), (dist.ReduceOp.MAX,))
+            self._works.extend(works)
+
+    def is_cast(self) -> bool:
+        return self._group is None or bool(self._works)
+
+    def is_left_out(self) -> bool:
+        """When all ranks have cast theirs."""
+        for work in self._works:
+            work.wait()
+        return bool(self._value.item())
+
+    def was_left_out(self) -> bool:
+        """Of a call that something ended. Not where the vote itself failed."""
+        with contextlib.suppress(RuntimeError):
+            return self.is_left_out()
+        return False
+
+
 class _Save:
     """One save, in a thread of its own."""
 
@@ -153,10 +186,11 @@ class Saver:
     that come to a save with different names, or have called save() a different number of times, are
     refused: ESTALE. A save goes on when a signal's handler raises in one of the calls: the next
     call waits for it as this one did. A call of save() within another, as in a signal's handler,
-    is refused, EBUSY, since the memory is in use: the other ranks are told. One save is under way
-    at most: the next waits for it, or with when_busy="drop" is left out by all ranks. timeout:
-    seconds of a save; then it is late, and is discarded. A rank that does not come to a save is
-    named. After that the ranks that did cannot meet any more: make another Saver.
+    is refused, EBUSY, since the memory is in use: the other ranks are told, or with
+    when_busy="drop" leave it out, too. One save is under way at most: the next waits for it, or
+    with when_busy="drop" is left out by all ranks. timeout: seconds of a save; then it is late, and
+    is discarded. A rank that does not come to a save is named. After that the ranks that did cannot
+    meet any more: make another Saver.
     """
 
     def __init__(
@@ -190,6 +224,8 @@ class Saver:
         self._numbers = itertools.count(1)  # of calls of save()
         self._begun = 0  # the last of them that began a save, or a telling
         self._turns: Dict[int, _Turn] = {}  # that the ranks have to meet for, by number
+        self._unvoted: Deque[int] = deque()  # calls of save() that got to no vote: left out
+        self._late: Deque[_Vote] = deque()  # votes for them, for which nobody has waited
         self._is_lost = False  # a rank is: they cannot meet any more
         self._group = self._votes = None
         self._is_coordinator = True
@@ -204,27 +240,35 @@ class Saver:
 
     def save(self, state_dict: Dict[str, Any], name: Named, *, force: bool = False) -> bool:
         """Returns when the state may change again. False: it was left out."""
-        number = next(self._numbers)  # also of one that raises: all ranks count alike
         if self._is_saving:
-            within = error(errno.EBUSY, f"{name} is not saved: save() is under way, call it later")
-            self._miss(number, str(name), within)
-            raise within
-        self._is_saving = True
+            raise self._refused(next(self._numbers), str(name))
+        self._is_saving = True  # before it has a number: one of a signal's handler comes later
         try:
-            return self._save_as(number, state_dict, name, force)
+            return self._save_as(next(self._numbers), state_dict, name, force)
         finally:
             self._is_saving = False
             self._tell()
 
+    def _refused(self, number: int, label: str) -> FmoveError:
+        """A call within another one. It counts all the same: all ranks count alike."""
+        why = error(errno.EBUSY, f"{label} is not saved: save() is under way, call it later")
+        if self._is_dropping:
+            self._unvoted.append(number)  # the vote of the call beneath may be to come
+        else:
+            self._miss(number, label, why)
+        return why
+
     def _save_as(self, number: int, state_dict: Dict[str, Any], name: Named, force: bool) -> bool:
-        vote = torch.tensor([0])  # not 0: all ranks leave it out, whatever ends this call
+        vote = _Vote(self._votes)
         try:
-            if self._is_dropping and self._is_any_busy(vote):
+            if self._is_dropping and self._is_any_busy(number, vote):
                 return False
             ended = self._ended()
             self._begin(number, state_dict, parse(name), force)
         except BaseException as why:
-            if not vote.item():
+            if self._is_dropping and not vote.is_cast():
+                self._unvoted.append(number)
+            elif not vote.was_left_out():  # all ranks leave it out then, whatever ends this call
                 self._miss(number, str(name), why)
             raise
         if ended is not None:
@@ -278,15 +322,27 @@ class Saver:
             with contextlib.suppress(RuntimeError):  # no thread can be started
                 if self._turns and self._save is None and not self._is_lost:
                     self._start(max(self._turns))
+            with contextlib.suppress(RuntimeError):  # a rank is lost
+                self._vote_late()
         finally:
             self._is_saving = False
 
-    def _is_any_busy(self, vote: Any) -> bool:
+    def _vote_late(self, before: float = math.inf) -> None:
+        """In the place of calls before that one which got to no vote. Nobody waits here until the
+        other ranks come to them: what those do first may need this rank."""
+        while self._unvoted and self._unvoted[0] < before:
+            self._unvoted.popleft()
+            self._late.append(_Vote(self._votes))
+            self._late[-1].cast(True)
+
+    def _is_any_busy(self, number: int, vote: _Vote) -> bool:
         """All ranks leave a save out, or none."""
-        vote.fill_(int(self._save is not None and not self._save.is_over()))
-        if self._votes is not None:
-            dist.all_reduce(vote, op=dist.ReduceOp.MAX, group=self._votes)
-        return bool(vote.item())
+        self._vote_late(number)
+        save = self._save
+        vote.cast(save is not None and not save.is_over())
+        is_left_out = vote.is_left_out()
+        self._late.clear()  # the other ranks have come past them
+        return is_left_out
 
     def check(self) -> None:
         """Raises what ended the last save, once, or that it is late."""
@@ -326,6 +382,8 @@ class Saver:
             ended = self._ended()
             self._tell()
             self._wait()
+            while self._late:
+                self._late.popleft().was_left_out()  # the other ranks need this one for it
         finally:
             if self._save is None:
                 self._memory.close()
