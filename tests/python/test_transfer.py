@@ -3,6 +3,7 @@
 # Method: each call, with each kind of source and target, against files that are looked at by other means; every refusal.
 import errno
 import fcntl
+import gc
 import os
 import pathlib
 import pickle
@@ -115,6 +116,32 @@ class Put(Case):
         self.assertEqual(self.stored("f"), b"1")
         self.fm.put(path, self.name("g"))
         self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+    def test_what_is_kept_for_a_lock_and_closed_by_the_program(self):
+        """As a program does that becomes a daemon, and whose next files have these numbers."""
+        path, other = self.local("f", b"1"), self.local("other", b"2")
+
+        def kept():
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            self.fm.put(path, self.name("f"), force=True)
+            return connection._kept[-1].fileno()
+
+        reader, writer = os.pipe()
+        with open(path, "r+b") as file:
+            for put in (other, open(other, "rb")):
+                os.close(kept())
+                self.fm.put(put, self.name("closed"), force=True)
+                number = kept()
+                os.dup2(writer, number)
+                self.fm.put(put, self.name("another"), force=True)
+                gc.collect()
+                self.assertEqual(os.write(number, b"3"), 1)
+                self.assertEqual(os.read(reader, 1), b"3")
+                os.close(number)
+        put.close()
+        os.close(reader)
+        os.close(writer)
+        self.assertEqual((self.stored("closed"), self.stored("another")), (b"2", b"2"))
 
     def test_pipe(self):
         reader, writer = os.pipe()

@@ -24,7 +24,7 @@ from .errors import FmoveError, error
 from .group import COMMIT_S, Group, check_latest, new_id
 from .link import ANSWER_S, SOCKET, Event, Link, Request, close_after_fork
 from .names import HUB, Name, from_json, hub_fields, parse, to_json
-from .owned import memory_file, owned
+from .owned import Owned, memory_file, owned
 from .results import (
     Entry,
     Finding,
@@ -610,11 +610,11 @@ def _opened(named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> Iterator[i
             finally:
                 _close_or_keep([again])
         else:
-            with _at_start(named) as file:
-                yield file
+            with _at_start(named) as itself:
+                yield itself
 
 
-def _opened_at(path: Union[str, bytes]) -> io.FileIO:
+def _opened_at(path: Union[str, bytes]) -> Owned:
     there = os.stat(path)
     kept = _take_kept()
     same = [file for file in kept if os.path.samestat(os.fstat(file.fileno()), there)]
@@ -623,14 +623,19 @@ def _opened_at(path: Union[str, bytes]) -> io.FileIO:
     if same:
         os.lseek(same[0].fileno(), 0, os.SEEK_SET)
         return same[0]
-    return io.FileIO(path)
+    return _known(Owned(path))
+
+
+def _known(file: Owned) -> Owned:
+    file.opened = os.fstat(file.fileno())
+    return file
 
 
 def _access(fd: int) -> int:
     return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
 
 
-def _opened_again(fd: int) -> Optional[io.FileIO]:
+def _opened_again(fd: int) -> Optional[Owned]:
     """None: it is somebody else's, who opened it for us; or nobody can say when to close it."""
     access = _access(fd)
     kept = _take_kept()
@@ -641,21 +646,21 @@ def _opened_again(fd: int) -> Optional[io.FileIO]:
         if same:
             os.lseek(same[0].fileno(), 0, os.SEEK_SET)
             return same[0]
-        return owned(os.open, f"/proc/self/fd/{fd}", access | os.O_CLOEXEC)
+        return _known(owned(os.open, f"/proc/self/fd/{fd}", access | os.O_CLOEXEC))
     except OSError:
         return None
 
 
-_kept: List[io.FileIO] = []  # of files with a lock, each for the next put of that file or any other
+_kept: List[Owned] = []  # of files with a lock, each for the next put of that file or any other
 
 
-def _take_kept() -> List[io.FileIO]:
+def _take_kept() -> List[Owned]:
     """Without a lock, which a child process could find taken: another thread takes others."""
-    taken: List[io.FileIO] = []
+    taken: List[Owned] = []
     with contextlib.suppress(IndexError):
         while True:
             taken.append(_kept.pop())
-    return taken
+    return [file for file in taken if file.is_there()]
 
 
 def _is_of(kept: int, fd: int, access: int) -> bool:
@@ -663,7 +668,7 @@ def _is_of(kept: int, fd: int, access: int) -> bool:
     return is_same and _access(kept) == access
 
 
-def _close_or_keep(files: List[io.FileIO], if_unknown: bool = True) -> None:
+def _close_or_keep(files: List[Owned], if_unknown: bool = True) -> None:
     for file in files:
         try:
             is_kept = _is_locked(file.fileno())

@@ -10,13 +10,30 @@ from __future__ import annotations
 import io
 import itertools
 import os
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 
-def owned(make: Callable[..., int], *arguments: Any) -> io.FileIO:
+class Owned(io.FileIO):
+    """One that closes what it opened, if that is known. A program may have closed its number and
+    have another file by it: that stays open, also when this is destructed."""
+
+    opened: Optional[os.stat_result] = None
+
+    def is_there(self) -> bool:
+        try:
+            return self.opened is None or os.path.samestat(os.fstat(self.fileno()), self.opened)
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        if self.closed or self.is_there():
+            super().close()
+
+
+def owned(make: Callable[..., int], *arguments: Any) -> Owned:
     """The descriptor that make(*arguments) returns, not of a directory."""
     made = map(make, *((argument,) for argument in arguments))
-    return next(map(io.FileIO, made, ("r+b",)))
+    return next(map(Owned, made, ("r+b",)))
 
 
 def pipe() -> Tuple[io.FileIO, io.FileIO]:
