@@ -443,9 +443,20 @@ class Ends(Case):
 
     def test_a_timeout_counts_once(self):
         """Of a put, and of the look at the link before it."""
-        late = fmove.errors.error(errno.ETIMEDOUT, "too late")
-        with mock.patch.object(self.fm, "stat", side_effect=late), self.assertRaises(TimeoutError):
-            self.fm.put(b"1", self.name("f"), latest="last", timeout=9.0)
+        for code in (errno.ETIMEDOUT, errno.EHOSTUNREACH):
+            late = fmove.errors.error(code, "nobody is there", exit=4)
+            with mock.patch.object(self.fm, "stat", side_effect=late):
+                with self.assertRaises(fmove.FmoveError) as why:
+                    self.fm.put(b"1", self.name("f"), latest="last", timeout=9.0)
+            self.assertEqual(why.exception.errno, code)
+        self.assert_names([])
+
+    def test_a_daemon_that_does_not_answer(self):
+        """The look at the link says so, too."""
+        with mock.patch.object(connection, "ANSWER_S", -9.0):
+            with self.assertRaises(TimeoutError) as why:
+                self.fm.put(b"1", self.name("f"), latest="last", timeout=9.0)
+        self.assertEqual(why.exception.exit, 4)
         self.assert_names([])
 
     def test_closed_under_others(self):

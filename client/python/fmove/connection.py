@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 from . import ranges as _ranges
 from . import stream, tree
 from .buffer import Buffer
-from .errors import FmoveError, error
+from .errors import UNREACHABLE, FmoveError, error
 from .group import COMMIT_S, Group, check_latest, new_id
 from .link import ANSWER_S, SOCKET, Event, Link, Request, close_after_fork
 from .names import HUB, Name, from_json, hub_fields, parse, to_json
@@ -165,12 +165,12 @@ class Connection:
     def check_link(self, published: Name, latest: str, timeout: Optional[float] = None) -> None:
         """EEXIST: what has that name, beside what is to be published, is no link, and none could be
         led. What cannot be looked at, since it is not there or may not be read, the publication
-        tells of. ETIMEDOUT, ECONNREFUSED: it would wait as long again."""
+        tells of; but not that nobody answers: it would wait as long again."""
         name = published.beside(latest)
         try:
             entry = self.stat(name, follow_symlinks=False, timeout=timeout)
         except FmoveError as why:
-            if why.errno in (errno.ETIMEDOUT, errno.ECONNREFUSED):
+            if why.exit == UNREACHABLE:
                 raise
             return
         if entry.leads_to is None:

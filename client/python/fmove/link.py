@@ -337,7 +337,7 @@ class Link:
         end = time.monotonic() + ANSWER_S
         while not self._try_send(message, beside):
             if time.monotonic() > end:
-                raise error(errno.ETIMEDOUT, "fmoved takes no requests")
+                raise error(errno.ETIMEDOUT, "fmoved takes no requests", exit=UNREACHABLE)
 
     def _try_send(self, message: bytes, beside: Any) -> bool:
         try:
@@ -371,7 +371,7 @@ class Link:
                     raise copy(self.error)
                 left = None if end is None else end - time.monotonic()
                 if left is not None and left <= 0:
-                    raise error(errno.ETIMEDOUT, "fmoved does not answer")
+                    raise error(errno.ETIMEDOUT, "fmoved does not answer", exit=UNREACHABLE)
                 if self._is_read_elsewhere():
                     self._news.wait(left)
                     continue
