@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mover/base/env.h"
 #include "mover/base/err.h"
 #include "mover/base/list.h"
 #include "mover/base/loop.h"
@@ -46,13 +47,6 @@ struct fm_registered_place;
  * count: a peer could keep memory with a byte now and then.
  */
 #define FM_FLOW_MOVED_BYTES (1u << 20)
-/*
- * A read or write that takes longer may be one of a disk that hangs, if as many as there are slots
- * were begun behind it: a disk that is slow, and does one after the other, is not overtaken so. In
- * any case one that takes the second.
- */
-#define FM_FLOW_HUNG_NS	     (2 * FM_NS_PER_S)
-#define FM_FLOW_HUNG_LONG_NS (30 * FM_NS_PER_S)
 #define FM_FLOW_ACKS_MAX (2 * FM_FLOW_SLOTS_MAX)
 _Static_assert(FM_FLOW_SLOTS_MAX + FM_FLOW_ACKS_MAX + 8 <= FM_DATA_MSGS_MAX,
 	       "everything a flow has under way fits the connection");
@@ -300,5 +294,17 @@ static inline bool fm_flow_is_ending(const struct fm_flow *flow)
 
 void fm_flow_fail(struct fm_flow *flow, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/*
+ * Whether a read or write that began then, behind which so many more began, may be one of a disk
+ * that hangs. One that is slow, and does one after the other, is not overtaken by as many as there
+ * are slots. In any case what takes half a minute.
+ */
+static inline bool fm_flow_seems_hung(uint64_t since_ns, unsigned behind, unsigned slots,
+				      uint64_t now_ns)
+{
+	return now_ns >= since_ns + 30 * FM_NS_PER_S ||
+	       (behind >= slots && now_ns >= since_ns + 2 * FM_NS_PER_S);
+}
 
 #endif

@@ -499,8 +499,7 @@ static bool is_hung(const struct fm_flow *f, uint64_t now_ns)
 		unsigned behind = f->rx_chunks - r->number;	/* came since */
 
 		if (r->x && (behind >= 2 * f->rx_slots ||
-			     now_ns >= r->since_ns + FM_FLOW_HUNG_LONG_NS ||
-			     (behind >= f->rx_slots && now_ns >= r->since_ns + FM_FLOW_HUNG_NS)))
+			     fm_flow_seems_hung(r->since_ns, behind, f->rx_slots, now_ns)))
 			return true;
 	}
 	return false;

@@ -502,9 +502,7 @@ static bool is_hung(const struct fm_flow *f, uint64_t now_ns)
 		const struct fm_tx *t = &f->tx[i];
 
 		if (t->step == FM_TX_READING &&
-		    (now_ns >= t->read_ns + FM_FLOW_HUNG_LONG_NS ||
-		     (now_ns >= t->read_ns + FM_FLOW_HUNG_NS &&
-		      f->tx_reads - t->number >= f->tx_slots)))
+		    fm_flow_seems_hung(t->read_ns, f->tx_reads - t->number, f->tx_slots, now_ns))
 			return true;
 	}
 	return false;
