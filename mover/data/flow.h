@@ -91,8 +91,7 @@ struct fm_tx {
 	uint64_t sent_ns;		/* when it was handed to the connection ... */
 	bool is_alone;			/* ... with at most one more under way */
 	int slot;			/* of ours; -1: none */
-	uint64_t read_ns;		/* when its read began ... */
-	unsigned number;		/* ... as which of those of the flow */
+	uint64_t read_ns;		/* when its read began */
 	enum fm_tx_step step;
 	enum fm_tx_word word;
 	uint64_t again_ns;		/* one that is busy: not before */
@@ -199,7 +198,6 @@ struct fm_flow {
 	uint64_t orphans_ns;
 	uint64_t orphans_left;		/* conn->left then */
 	unsigned tx_slots;
-	unsigned tx_reads;		/* begun, ever */
 	unsigned tx_held;		/* chunks that were read and have no slot of the peer */
 	unsigned tx_queued;		/* chunks that were read and have not left */
 	uint64_t ack_ns;		/* how long an acknowledgement takes, smoothed */
@@ -295,16 +293,26 @@ static inline bool fm_flow_is_ending(const struct fm_flow *flow)
 void fm_flow_fail(struct fm_flow *flow, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/*
- * Whether a read or write that began then, behind which so many more began, may be one of a disk
- * that hangs. One that is slow, and does one after the other, is not overtaken by as many as there
- * are slots. In any case what takes half a minute.
- */
-static inline bool fm_flow_seems_hung(uint64_t since_ns, unsigned behind, unsigned slots,
-				      uint64_t now_ns)
+/* A read or write of x has ended: it took so long. */
+static inline void fm_flow_took(struct fm_xfer *x, uint64_t ns)
 {
-	return now_ns >= since_ns + 30 * FM_NS_PER_S ||
-	       (behind >= slots && now_ns >= since_ns + 2 * FM_NS_PER_S);
+	uint64_t before = atomic_load_explicit(&x->took_ns, memory_order_relaxed);
+
+	before -= before / 8;
+	atomic_store_explicit(&x->took_ns, ns > before ? ns : before, memory_order_relaxed);
+}
+
+/*
+ * Whether a read or write of x that began then may be one of a disk that hangs: it takes two
+ * seconds longer than others of x did lately or, where many chunks overtook it, just longer. A disk
+ * that is slow takes as long for each, so one that ends shows that the others need not hang.
+ */
+static inline bool fm_flow_seems_hung(const struct fm_xfer *x, uint64_t since_ns,
+				      bool is_overtaken, uint64_t now_ns)
+{
+	uint64_t usual_ns = atomic_load_explicit(&x->took_ns, memory_order_relaxed);
+
+	return now_ns > since_ns + usual_ns + (is_overtaken ? 0 : 2 * FM_NS_PER_S);
 }
 
 #endif

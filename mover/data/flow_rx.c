@@ -74,6 +74,7 @@ static void settle(struct fm_rx *r, enum fm_ack_status status)
 {
 	struct fm_flow *f = r->flow;
 
+	fm_flow_took(r->x, fm_loop_now(f->lane->io.loop) - r->since_ns);
 	rx_free(r, status);
 	if (fm_flow_is_ending(f))
 		fm_flow_wake(f);
@@ -490,16 +491,16 @@ static void await_return(struct fm_flow *f, uint64_t now_ns)
 
 /*
  * Whether a write seems to hang. As long as it does the peer can give no slot back, and asked for
- * them it would begin nothing more in the others. So it is not asked.
+ * them it would begin nothing more in the others. So it is not asked. Two slabs full that came
+ * meanwhile tell sooner than the time does.
  */
 static bool is_hung(const struct fm_flow *f, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < f->rx_slots; i++) {
 		const struct fm_rx *r = &f->rx[i];
-		unsigned behind = f->rx_chunks - r->number;	/* came since */
+		bool is_overtaken = f->rx_chunks - r->number >= 2 * f->rx_slots;
 
-		if (r->x && (behind >= 2 * f->rx_slots ||
-			     fm_flow_seems_hung(r->since_ns, behind, f->rx_slots, now_ns)))
+		if (r->x && fm_flow_seems_hung(r->x, r->since_ns, is_overtaken, now_ns))
 			return true;
 	}
 	return false;

@@ -258,6 +258,7 @@ static void read_done(struct fm_io *io)
 	struct fm_flow *f = t->flow;
 
 	set_step(t, FM_TX_WAITING);
+	fm_flow_took(t->x, fm_loop_now(f->lane->io.loop) - t->read_ns);
 	f->io_count--;
 	if (fm_flow_is_ending(f)) {
 		if (f->state == FM_FLOW_CLOSED)
@@ -280,7 +281,6 @@ static void tx_read(struct fm_tx *t)
 
 	set_step(t, FM_TX_READING);
 	t->read_ns = fm_loop_now(f->lane->io.loop);
-	t->number = ++f->tx_reads;
 	t->word = FM_TX_UNSENT;
 	f->io_count++;
 	t->io = (struct fm_io){
@@ -495,14 +495,15 @@ static void give_tx_slab(struct fm_flow *f, uint64_t now_ns)
 	fm_lane_wake_at(f->lane, now_ns + IDLE_LOOK_NS);
 }
 
-/* Whether a read seems to hang: the slab does not become idle as long as it does. */
+/* Whether a read seems to hang: the slab does not become idle as long as it does, and the rest of
+ * it is used. */
 static bool is_hung(const struct fm_flow *f, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < FM_FLOW_SLOTS_MAX; i++) {
 		const struct fm_tx *t = &f->tx[i];
 
 		if (t->step == FM_TX_READING &&
-		    fm_flow_seems_hung(t->read_ns, f->tx_reads - t->number, f->tx_slots, now_ns))
+		    fm_flow_seems_hung(t->x, t->read_ns, false, now_ns))
 			return true;
 	}
 	return false;

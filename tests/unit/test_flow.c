@@ -927,12 +927,44 @@ static void test_hung_write_beside_who_waits(void)
 }
 
 /*
- * Goal: a disk that is slow does not hang: its slots go to who has none. Four writes are under way,
- * and each takes twelve seconds.
+ * Goal: nor is the peer asked for them where nothing else came while the disk hung, whenever
+ * somebody begins to wait.
  */
-static void test_slow_writes_beside_who_waits(void)
+static void test_hung_write_alone(void)
 {
 	struct fm_data_msg chunk = {.type = FM_DATA_CHUNK, .xfer = 3, .length = CHUNK};
+	struct file to = { 0 };
+	struct fm_xfer *of_sink;
+
+	begin_pair();
+	of_sink = sink(&to, 3, NULL);
+	w.lane.is_unchecked = true;
+	over(&pair.first);
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
+	chunk.generation = sent.generation;
+	say(&chunk);
+	pass(3 * FM_NS_PER_S);
+	pair.third_use = FM_SLAB_RX;
+	for (unsigned ms = 0; ms < 60000 && !w.flow->is_revoking; ms += 10)
+		tick();
+	CU_ASSERT_FALSE(w.flow->is_revoking);
+	end_io(&to, CHUNK);
+	for (unsigned ms = 0; ms < 200 && !w.flow->is_revoking; ms += 10)
+		tick();
+	CU_ASSERT_TRUE(w.flow->is_revoking);
+	end_pair();
+	sink_end(of_sink);
+}
+
+/*
+ * Goal: a disk that is slow does not hang: its slots go to who has none. So many writes are under
+ * way, and one ends every three seconds. What comes in the other slots is dealt with at once.
+ */
+static void slow_writes_beside_who_waits(unsigned writes)
+{
+	struct fm_data_msg chunk = {.type = FM_DATA_CHUNK, .xfer = 3, .length = CHUNK};
+	struct fm_data_msg quick = {.type = FM_DATA_CHUNK, .xfer = 99, .slot = 3, .length = CHUNK};
 	struct file to = { 0 };
 	struct fm_xfer *of_sink;
 
@@ -943,16 +975,18 @@ static void test_slow_writes_beside_who_waits(void)
 	over(&pair.first);
 	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
 	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
-	chunk.generation = sent.generation;
+	chunk.generation = quick.generation = sent.generation;
 	for (; chunk.seq < 12; chunk.seq++, chunk.offset += CHUNK) {
-		chunk.slot = (uint16_t)(chunk.seq % 4);
-		if (to.count == 4) {
+		chunk.slot = (uint16_t)(chunk.seq % writes);
+		if (to.count == writes) {
 			pass(3 * FM_NS_PER_S);
 			end_io(&to, CHUNK);
 		}
 		say(&chunk);
+		for (unsigned i = 0; writes < 4 && i < 12; i++)
+			say(&quick);
 	}
-	CU_ASSERT_EQUAL(to.count, 4);
+	CU_ASSERT_EQUAL(to.count, writes);
 	CU_ASSERT_FALSE(w.flow->is_revoking);
 	pair.third_use = FM_SLAB_RX;
 	for (unsigned ms = 0; ms < 1000 && !w.flow->is_revoking; ms += 10)
@@ -964,37 +998,49 @@ static void test_slow_writes_beside_who_waits(void)
 	sink_end(of_sink);
 }
 
+static void test_slow_writes_beside_who_waits(void)
+{
+	slow_writes_beside_who_waits(4);
+	slow_writes_beside_who_waits(3);
+}
+
 /*
- * A read that does not end, and a source in memory, while the second connection has work that it
- * alone may carry. How many chunks of the source go in five seconds. After one of them a third
- * session wants the slab, or none (-1).
+ * A read that does not end, and a source in memory or a stream, while the second connection has
+ * work that it alone may carry, and a third session wants the slab, or none (-1). How many chunks
+ * of the source go in five seconds.
  */
-static unsigned chunks_beside_hung_read(int third_use)
+static unsigned chunks_beside_hung_read(bool is_stream, int third_use)
 {
 	static char many[2048 * CHUNK];
 	struct file endless = { 0 }, other = { 0 };
-	struct fm_xfer *of_endless = source(&endless, 3, false),
-		       *of_other = source(&other, 4, false);
+	struct fm_xfer *of_endless, *of_other;
 	struct fm_data_msg granted =
 		fm_grant_msg(&(struct fm_grant){.slots = 4, .generation = 1, .slot_bytes = CHUNK});
 	unsigned count = 0;
 
+	begin_pair();
+	of_endless = is_stream ? NULL : source(&endless, 3, false);
+	of_other = source(&other, 4, false);
+	pair.third_use = third_use;
 	may_be_anywhere = true;
 	endless.file.memory = many;
 	endless.file.is_instant = true;
-	fm_link_set_size(of_endless, sizeof(many));
+	if (of_endless)
+		fm_link_set_size(of_endless, sizeof(many));
 	fm_link_set_kinds(of_other, 1u << FM_KIND_RDMA);
 	pair.flow->kind = FM_KIND_RDMA;
 	end_read(&w.disk);	/* the other one hangs */
 	over(&pair.second);
 	say(&granted);
 	for (unsigned ms = 0; ms < 5000; ms += 10) {
-		pair.third_use = ms < 1000 ? -1 : third_use;
 		count += ack_all(w.flow, &pair.first);
+		if (is_stream && w.pipe.count > 0)
+			end_read(&w.pipe);
 		tick();
 	}
 	CU_ASSERT_EQUAL(other.count, 0);	/* the slab is in use */
-	fm_link_remove(w.link, of_endless);
+	if (of_endless)
+		fm_link_remove(w.link, of_endless);
 	fm_link_remove(w.link, of_other);
 	(void)ack_all(w.flow, &pair.first);
 	end_read(&w.disk);
@@ -1002,7 +1048,8 @@ static unsigned chunks_beside_hung_read(int third_use)
 	end_pair();
 	may_be_anywhere = false;
 	break_conn();
-	fm_xfer_free(of_endless);
+	if (of_endless)
+		fm_xfer_free(of_endless);
 	fm_xfer_free(of_other);
 	w.drained = 0;
 	end();
@@ -1012,10 +1059,10 @@ static unsigned chunks_beside_hung_read(int third_use)
 /* Goal: the same to send. */
 static void test_hung_read_beside_who_waits(void)
 {
-	begin_pair();
-	CU_ASSERT_TRUE(chunks_beside_hung_read(-1) > 450);
-	begin_pair();
-	CU_ASSERT_TRUE(chunks_beside_hung_read(FM_SLAB_TX) > 250);
+	for (int is_stream = 0; is_stream <= 1; is_stream++) {
+		CU_ASSERT_TRUE(chunks_beside_hung_read(is_stream, -1) > 250);
+		CU_ASSERT_TRUE(chunks_beside_hung_read(is_stream, FM_SLAB_TX) > 250);
+	}
 }
 
 /* ---- what is read back ---- */
@@ -1696,6 +1743,7 @@ static const struct fm_test tests[] = {
 	{"the same if it was lent over TCP in between", test_lent_slab_is_cleared_after_tcp},
 	{"a write that hangs keeps no other slot from a peer while somebody waits",
 	 test_hung_write_beside_who_waits},
+	{"nor where nothing else came meanwhile", test_hung_write_alone},
 	{"writes of a disk that is slow keep no slab from who has none",
 	 test_slow_writes_beside_who_waits},
 	{"a read that hangs keeps no other slot from a source while somebody waits",
