@@ -40,6 +40,7 @@ static void tick_fire(struct fm_timer *timer)
 	uint64_t now_ns = fm_engine_now(e);
 	uint64_t late_ns = now_ns - timer->at_ns;
 	bool was_still = late_ns > TICK_NS;
+	uint64_t until_ns = now_ns + (late_ns < STILL_MAX_NS ? late_ns : STILL_MAX_NS);
 
 	fm_list_each(at, next, &e->sessions) {
 		struct fm_session *s = fm_container_of(at, struct fm_session, at);
@@ -50,7 +51,8 @@ static void tick_fire(struct fm_timer *timer)
 	}
 	if (was_still && e->stills < STILLS_MAX) {
 		e->stills++;
-		e->left_out_until_ns = now_ns + (late_ns < STILL_MAX_NS ? late_ns : STILL_MAX_NS);
+		if (until_ns > e->left_out_until_ns)
+			e->left_out_until_ns = until_ns;
 	} else if (now_ns >= e->left_out_until_ns) {
 		e->stills = 0;
 		fm_services_tick(e, now_ns);

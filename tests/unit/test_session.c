@@ -687,13 +687,8 @@ static void on_asked(void *ctx, const struct fm_request_result *result)
 	asked = result->err;
 }
 
-/*
- * Goal:   what this node stood still is no silence of its peer, which may have stood still as well:
- *         the session goes on, and what was asked for is answered. A peer that says nothing while
- *         this node runs is lost all the same.
- * Method: the time jumps, and what the peer says comes only after the tick; then it says nothing.
- */
-static void test_stood_still(void)
+/* A request that the peer has not answered: *reply would. The session ends after 10 s of silence. */
+static void begin_asking(struct fm_wire_msg *reply)
 {
 	const struct fm_request_opts ls = {.verb = FM_VERB_LIST,
 					   .node = "b",
@@ -701,7 +696,6 @@ static void test_stood_still(void)
 					   .path = "x",
 					   .path_len = 1,
 					   .after = ""};
-	struct fm_wire_msg reply = { .type = FM_WIRE_REPLY };
 
 	begin();
 	engine->o.stall_ns = 10 * FM_NS_PER_S;
@@ -709,40 +703,84 @@ static void test_stood_still(void)
 	asked.code = 0;
 	CU_ASSERT_EQUAL_FATAL(fm_request_start(engine, &ls, on_asked, NULL, NULL), 0);
 	CU_ASSERT_EQUAL_FATAL(last.type, FM_WIRE_REQUEST);
-	reply.reply = (struct fm_wire_reply){.id = last.request.id,
-					     .code = EBUSY,
-					     .text = fm_wire_str("busy")};
-	moved_ns += 100 * FM_NS_PER_S;
+	reply->type = FM_WIRE_REPLY;
+	reply->reply = (struct fm_wire_reply){.id = last.request.id,
+					      .code = EBUSY,
+					      .text = fm_wire_str("busy")};
+}
+
+/* The time jumps. */
+static void stand_still(uint64_t ns)
+{
+	moved_ns += ns;
 	spin();
+}
+
+static void run_on(unsigned half_seconds)
+{
+	for (; half_seconds > 0; half_seconds--)
+		stand_still(FM_NS_PER_S / 2);
+}
+
+/*
+ * Goal:   what this node stood still is no silence of its peer, which may have stood still as well:
+ *         the session goes on, and what was asked for is answered. A peer that says nothing while
+ *         this node runs is lost all the same.
+ * Method: what the peer says comes only after the tick; then it says nothing.
+ */
+static void test_stood_still(void)
+{
+	struct fm_wire_msg reply;
+
+	begin_asking(&reply);
+	stand_still(100 * FM_NS_PER_S);
 	CU_ASSERT_FALSE_FATAL(ctl.is_closed);
 	CU_ASSERT_EQUAL(last.type, FM_WIRE_PING);
 	/* Once more, shortly afterwards. */
-	for (unsigned i = 0; i < 4; i++) {
-		moved_ns += FM_NS_PER_S / 2;
-		spin();
-	}
-	moved_ns += 100 * FM_NS_PER_S;
-	spin();
+	run_on(4);
+	stand_still(100 * FM_NS_PER_S);
 	CU_ASSERT_EQUAL(asked.code, 0);
 	/* The other one stood still with it, and goes on later. */
-	for (unsigned i = 0; i < 12; i++) {
-		moved_ns += FM_NS_PER_S / 2;
-		spin();
-	}
+	run_on(12);
 	CU_ASSERT_FALSE_FATAL(ctl.is_closed);
 	CU_ASSERT_EQUAL(asked.code, 0);
 	say(&reply);
 	CU_ASSERT_EQUAL(asked.code, -EBUSY);
-	for (unsigned i = 0; i < 19; i++) {
-		moved_ns += FM_NS_PER_S / 2;
-		spin();
-	}
+	run_on(19);
 	CU_ASSERT_FALSE_FATAL(ctl.is_closed);
-	for (unsigned i = 0; i < 3; i++) {
-		moved_ns += FM_NS_PER_S / 2;
-		spin();
-	}
+	run_on(3);
 	CU_ASSERT_TRUE(ctl.is_closed);
+	end();
+}
+
+/* Goal: a tick that is a little late after such a pause does not end the wait for the others. */
+static void test_a_little_late_after_it(void)
+{
+	struct fm_wire_msg reply;
+
+	begin_asking(&reply);
+	stand_still(100 * FM_NS_PER_S);
+	stand_still(12 * FM_NS_PER_S / 10);
+	run_on(16);
+	CU_ASSERT_EQUAL(asked.code, 0);
+	say(&reply);
+	CU_ASSERT_EQUAL(asked.code, -EBUSY);
+	end();
+}
+
+/* Goal: a node that stands still again and again waits for others three times, and then gives up
+ * what had its end meanwhile. */
+static void test_stood_still_often(void)
+{
+	struct fm_wire_msg reply;
+
+	begin_asking(&reply);
+	for (unsigned i = 0; i < 3; i++) {
+		stand_still(100 * FM_NS_PER_S);
+		CU_ASSERT_EQUAL(asked.code, 0);
+	}
+	stand_still(100 * FM_NS_PER_S);
+	CU_ASSERT_EQUAL(asked.code, -ETIMEDOUT);
 	end();
 }
 
@@ -1889,6 +1927,8 @@ static const struct fm_test tests[] = {
 	{"and that fills no log", test_log_of_peer},
 	{"the log of jobs of a peer", test_log_of_peers_job},
 	{"what this node stood still is no silence of its peer", test_stood_still},
+	{"who is a little late after it waits as long", test_a_little_late_after_it},
+	{"who stands still again and again waits three times", test_stood_still_often},
 	{"of a peer that is full is said that it may be asked again", test_a_full_peer},
 	{"who looks at what a peer has hears how its store is shared", test_a_shared_store},
 	{"where a store has nothing left for a transfer its peer may ask again", test_a_full_store},
