@@ -169,7 +169,7 @@ static int fill(struct fm_store_dir *sd, struct fm_group_dir *g, const struct fm
 		return ret;
 	g->record.dir_ino = g->key.ino;
 	g->record.ino = st.st_ino;
-	if (fm_origin_find(g->fd, FM_GROUP_MEMBERS, &g->record.origin) < 0)
+	if (fm_origin_find_lasting(g->fd, FM_GROUP_MEMBERS, &g->record.origin) < 0)
 		g->record.origin = 0;
 	ret = fm_group_record_write(g->fd, &g->record, sd->store.is_durable);
 	if (ret == 0)

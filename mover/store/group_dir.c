@@ -126,7 +126,7 @@ static bool has_origin(int dir, const char *name, uint64_t origin)
 {
 	uint64_t now;
 
-	return origin == 0 || fm_origin_find(dir, name, &now) < 0 ||
+	return origin == 0 || fm_origin_find_lasting(dir, name, &now) < 0 ||
 	       !fm_origin_is_alike(now, origin) || now == origin;
 }
 

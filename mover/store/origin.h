@@ -18,6 +18,13 @@
 int fm_origin_find(int dir, const char *name, uint64_t *out);
 
 /*
+ * The same, if it is that as long as the file is there: -EOPNOTSUPP where there are only handles,
+ * and those of an unchanged file change. For who would take it for another one then; who leaves
+ * alone what is another one needs no more than the above.
+ */
+int fm_origin_find_lasting(int dir, const char *name, uint64_t *out);
+
+/*
  * Whether two origins say the same thing of a file. If not nobody knows whether they are of one, as
  * once a newer kernel tells when it was made.
  */

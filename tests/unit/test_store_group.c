@@ -990,6 +990,42 @@ static void test_latest_of_another(void)
 	}
 }
 
+/* Fails each point that the text says, one blank behind the other. */
+static void fail_always(void *ctx, const char *point)
+{
+	if (strstr(ctx, point))
+		fm_fault_arm(point, 1);
+}
+
+/*
+ * Goal:   where a file system of FUSE tells no birth, a directory that stayed is taken for what the
+ *         group was committed as, though its handle is another one by now: what could not be
+ *         written stays so.
+ * Method: the record gets such an origin, as older ones have.
+ */
+static void test_latest_of_fuse(void)
+{
+	int fd;
+
+	begin(ON_DISK, false);
+	s->is_durable = false;
+	fm_fault_watch(fail_always, (char[]){"store.born store.fuse"});
+	begin_a(false);
+	tell_others();
+	CU_ASSERT_EQUAL_FATAL(commit_at("a"), 0);
+	fd = take_record();
+	CU_ASSERT_EQUAL(taken.origin, 0);
+	taken.origin = UINT64_C(1) << 63 | 1;
+	write_record(fd);
+	CU_ASSERT_EQUAL(group_at("a", FM_GROUP_COMMIT, &root_user), 0);
+	CU_ASSERT_EQUAL(lead_to("a"), -EIO);
+	CU_ASSERT_EQUAL(lead_to("a"), -EIO);
+	fm_fault_watch(NULL, NULL);
+	fm_fault_arm(NULL, 0);
+	remove_all(glob_group());
+	end();
+}
+
 /*
  * Goal:   what came before the machine was started anew is not published in a store that is not
  *         durable either, nor led to where it was published; but a link that leads there says that
@@ -1424,6 +1460,7 @@ static const struct fm_test tests[] = {
 	{ "whoever was told that it is not", test_latest_and_others },
 	{ "whatever else cannot be written", test_latest_of_synced },
 	{ "or could not of what had the name before", test_latest_of_another },
+	{ "nor could where no handle lasts", test_latest_of_fuse },
 	{ "nor is it of an earlier boot", test_latest_before_boot },
 	{ "a list of all groups looks through the store once", test_list_walks_once },
 	{ "a list goes on behind what ended meanwhile", test_list_goes_on },
