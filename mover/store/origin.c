@@ -29,8 +29,8 @@ int fm_origin_find(int dir, const char *name, uint64_t *out)
 }
 
 /*
- * FUSE, and virtiofs, make handles of a number that a mount gave an inode, and gives it anew once it
- * was forgotten.
+ * FUSE, and virtiofs, make handles of a number that a mount gave an inode; once the inode was
+ * forgotten it gets another one.
  */
 static bool has_lasting_handles(int dir)
 {

@@ -687,7 +687,8 @@ static void on_asked(void *ctx, const struct fm_request_result *result)
 	asked = result->err;
 }
 
-/* A request that the peer has not answered: *reply would. The session ends after 10 s of silence. */
+/* A request that the peer has not answered; *reply is what it would say. A peer that is silent for
+ * 10 s ends the session. */
 static void begin_asking(struct fm_wire_msg *reply)
 {
 	const struct fm_request_opts ls = {.verb = FM_VERB_LIST,
