@@ -92,12 +92,40 @@ is_up() {
 	kill -0 "$(cat $D/pid)"
 }
 
-# What each end says of it. A device whose queue pair 1 (GSI) is not in RTS hears of no connection again: that is the kernel's.
+# What each end says of it.
 show_rdma() {
 	node_rails $D rdma
 	rdma resource show qp
 	rdma resource show cm_id
 	tail -n 60 $D/log
+}
+
+# in_error: the devices of this guest whose queue pair of connection managers (GSI) is in the error state. The kernel's soft-RoCE leaves it there,
+# and no connection over that device is made again.
+in_error() {
+	rdma resource show qp | sed -n 's|^link \([^/]*\)/.* type GSI state ERR.*|\1|p'
+}
+
+# make_anew DEVICE: rxeN over wireN.
+make_anew() {
+	say "note: $1 of guest $GUEST hears of no connection any more (its GSI queue pair is in the state ERR), and is made anew"
+	delete_rxe "$1"
+	wait_for is_deleted "$1"
+	rxe_up "$1" "wire${1#rxe}"
+}
+
+mend_devices() {
+	local device
+
+	for device in $(in_error); do
+		make_anew "$device"
+	done
+}
+
+rails_are_back() {
+	mend_devices
+	peer mend_devices
+	node_has_rails $D rdma 2 1
 }
 
 # All is well: rails come back, the command completes, and the old version comes back for the next case.
@@ -107,7 +135,7 @@ again() {
 	else
 		is old new
 	fi
-	node_wait $D rdma 2 1 || {
+	node_until $D rails_are_back || {
 		peer show_rdma
 		show_rdma
 		fail "$where: the rails do not come back"
@@ -174,8 +202,8 @@ has_no_carrier() {
 
 rxe_deleted() {
 	begin "an rxe device is deleted under load"
-	peer delete_rxe1
-	peer wait_for rxe1_is_gone
+	peer delete_rxe rxe1
+	peer wait_for is_deleted rxe1
 	ended
 	[ $status = 0 ] || fail "$where: there was another rail"
 	peer rxe_up rxe1 wire1
@@ -183,12 +211,12 @@ rxe_deleted() {
 }
 
 # The kernel waits in there until the last user has let go of it; the daemon looks every two seconds.
-delete_rxe1() {
-	rdma link del rxe1 &
+delete_rxe() {
+	rdma link del "$1" &
 }
 
-rxe1_is_gone() {
-	[ ! -e /sys/class/infiniband/rxe1 ]
+is_deleted() {
+	[ ! -e "/sys/class/infiniband/$1" ]
 }
 
 address_changed() {
