@@ -1065,6 +1065,47 @@ static void test_hung_read_beside_who_waits(void)
 	}
 }
 
+/* The oldest of the reads ends, and all that was read is written. */
+static void read_one(struct file *f)
+{
+	end_read(f);
+	spin();
+	(void)ack_all(w.flow, &pair.first);
+}
+
+/* Goal: the slab of reads that are slow goes to who has none: four are under way, twelve seconds
+ * each. */
+static void test_slow_reads_beside_who_waits(void)
+{
+	struct file slow = { 0 };
+	struct fm_xfer *of_slow;
+
+	begin_pair();
+	of_slow = source(&slow, 3, false);
+	fm_link_set_size(of_slow, 64 * CHUNK);
+	read_one(&w.disk);
+	read_one(&w.disk);
+	CU_ASSERT_EQUAL_FATAL(slow.count, 4);
+	for (unsigned i = 0; i < 8; i++) {
+		pass(3 * FM_NS_PER_S);
+		read_one(&slow);
+		CU_ASSERT_EQUAL(slow.count, 4);
+	}
+	pair.third_use = FM_SLAB_TX;
+	for (unsigned ms = 0; ms < 1000; ms += 10)
+		tick();
+	while (slow.count > 0)
+		read_one(&slow);
+	CU_ASSERT_EQUAL(w.flow->tx_lease.slab, -1);
+	end_pair();
+	break_conn();
+	fm_link_remove(w.link, of_slow);
+	spin();
+	fm_xfer_free(of_slow);
+	w.drained--;
+	end();
+}
+
 /* ---- what is read back ---- */
 
 static struct file read_again;
@@ -1748,6 +1789,8 @@ static const struct fm_test tests[] = {
 	 test_slow_writes_beside_who_waits},
 	{"a read that hangs keeps no other slot from a source while somebody waits",
 	 test_hung_read_beside_who_waits},
+	{"reads of a disk that is slow keep no slab from who has none",
+	 test_slow_reads_beside_who_waits},
 	{"what the disk gives back wrong comes again", test_read_back_comes_again},
 	{"what it gives back of nothing is not believed", test_read_back_of_nothing},
 	{"what it gives back wrong fails the transfer if another copy counted",
