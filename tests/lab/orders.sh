@@ -5,6 +5,9 @@
 #
 # An order is for one boot of a guest: one that was not done when the power went is not done by
 # the next.
+#
+# Orders and answers are files of one line in /out, which only the shell writes and reads: a program takes an emulated processor as much
+# as the rest of an order. What has no end of line yet is not all there.
 
 declare -A boots asked
 
@@ -12,20 +15,24 @@ declare -A boots asked
 # GUEST: its status; what it printed is in /out/said.GUEST. Only one thing is asked of a guest at
 # a time.
 ask() {
-	local to=$1 name
+	local to=$1 words
 	shift
 
 	asked[$to]=$((${asked[$to]:-0} + 1))
-	name=/out/order.$to.${boots[$to]:-1}.${asked[$to]}
-	printf '%q ' "$@" > "$name.new"
-	mv "$name.new" "$name"
+	printf -v words '%q ' "$@"
+	echo "$words" > "/out/order.$to.${boots[$to]:-1}.${asked[$to]}"
+}
+
+# has_line FILE VARIABLE: it gets the line.
+has_line() {
+	{ IFS= read -r "$2" < "$1"; } 2> /dev/null
 }
 
 answer() {
-	local done=/out/ordered.$1.${boots[$1]:-1}.${asked[$1]}
+	local status
 
-	wait_for test -e "$done"
-	return "$(cat "$done")"
+	wait_for has_line "/out/ordered.$1.${boots[$1]:-1}.${asked[$1]}" status
+	return "$status"
 }
 
 tell() {
@@ -44,21 +51,22 @@ boots_again() {
 	asked[$1]=0
 }
 
-# serve_orders: in each other guest, until the order is `true end`.
+# serve_orders: in each other guest, until the order is `true end`. Mostly the next one comes at once; where it does not the guest is one of those
+# that nobody asks anything, and looks less often.
 serve_orders() {
-	local n status order
+	local n status order said pause_ms
 
 	for ((n = 1; ; n++)); do
-		order=/out/order.$GUEST.$LAB_BOOT.$n
-		until [ -e "$order" ]; do
+		pause_ms=100
+		until has_line "/out/order.$GUEST.$LAB_BOOT.$n" order; do
 			[ ! -e /out/status.1 ] || fail "guest 1 has ended"
-			pause 0.1
+			rest
 		done
 		status=0
-		eval "$(cat "$order")" > "/out/said.$GUEST" 2>&1 || status=$?
-		cat "/out/said.$GUEST"
-		echo $status > "/out/ordered.$GUEST"
-		mv "/out/ordered.$GUEST" "/out/ordered.$GUEST.$LAB_BOOT.$n"
-		[ "$(cat "$order")" != "true end " ] || return 0
+		eval "$order" > "/out/said.$GUEST" 2>&1 || status=$?
+		IFS= read -r -d '' said < "/out/said.$GUEST" || true
+		printf '%s' "$said"
+		echo $status > "/out/ordered.$GUEST.$LAB_BOOT.$n"
+		[ "$order" != "true end " ] || return 0
 	done
 }
