@@ -187,10 +187,21 @@ node_disk() {
 	mkdir -p $VAR
 	[ "$LAB_BOOT" != 1 ] || check mkfs.ext4 -q -F /dev/lab/disk1
 	check mount -t ext4 /dev/lab/disk1 $VAR
+	is_another_boot
 	[ -e $D/pub ] || node_key $D
 	cp $D/pub "/out/pub.$GUEST.new"
 	sync -f $VAR
 	mv "/out/pub.$GUEST.new" "/out/pub.$GUEST"
+}
+
+# The daemons tell a boot by that, and a node that goes on from a saved one has never booted.
+is_another_boot() {
+	local boot
+
+	read -r boot < /proc/sys/kernel/random/boot_id
+	! attr_is $VAR/boot_id "$boot" || fail "the boot_id of the boot before: $boot"
+	echo "$boot" > $VAR/boot_id
+	echo "boot_id $boot"
 }
 
 # The others, by way of the box.
@@ -256,6 +267,7 @@ node_begin() {
 	watch=$!
 	node_conf $D $me "[::]:7471" "${peers[@]}" <<-C
 	nvme = { socket = "$N/sock"; }; mover = { transports = [ "tcp" ]; };
+	memory = { arena = "32MiB"; slab = "4MiB"; total = "256MiB"; };
 	C
 	node_start $D
 	supervisor_start

@@ -11,7 +11,8 @@
 # anything else runs (`init` looks at that). Their clock is set to that of the machine.
 #
 # A guest that comes back after its power was cut boots: one that goes on would have been up, by its own clock, since before the cut, and fmoved
-# goes by that where it tells what nobody can be at work on any more. All are booted where FMOVE_LAB_RESUME is no, for other processors and
+# goes by that where it tells what nobody can be at work on any more. Where a test says that this decides nothing (`# returns: saved`) it goes on,
+# too: it has another boot_id, an empty memory, and the disks as they are. All are booted where FMOVE_LAB_RESUME is no, for other processors and
 # accelerators, and where saving or going on fails; and with more than one processor: there are few, and it takes longer to save one than to boot
 # it.
 

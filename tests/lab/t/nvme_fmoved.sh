@@ -3,6 +3,7 @@
 # net: star
 # disks: 1 128M
 # mem: 1G
+# returns: saved
 # when: soak
 #
 # Goal:   a restart of fmoved, whenever it comes, neither lets a second node write nor a reader

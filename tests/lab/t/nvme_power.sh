@@ -3,6 +3,7 @@
 # net: star
 # disks: 1 128M
 # mem: 1G
+# returns: saved
 # when: soak
 #
 # Goal:   after a power cut of all nodes each volume is mounted, waiting for exactly those that

@@ -3,6 +3,7 @@
 # net: star
 # disks: 1 128M
 # mem: 1G
+# returns: saved
 # when: soak
 #
 # Goal:   never two nodes that write to a volume, never a reader beside a writer, whenever the
