@@ -12,10 +12,11 @@
 # shellcheck source=tests/fault/expect.sh
 . "$LAB_TOP/tests/fault/expect.sh"
 
-TOTAL_MIB=96
+ARENA_MIB=16		# more than the 8 MiB that may be locked, and less than the files together
+TOTAL_MIB=$((ARENA_MIB + 64))
 MARGIN_MIB=64
 FILES=4
-MIB=12			# each
+MIB=5			# each: more than two slabs
 AT_ONCE=2048
 PUTS=${LAB_ROUNDS:+10000}
 PUTS=${PUTS:-3000}
@@ -157,7 +158,7 @@ done
 head -c 1M /dev/urandom > $D/small
 make_cgroups
 rxe_up rxe0 lab0 10.1.1.1/24
-node_extra="memory = { arena = \"32MiB\"; slab = \"4MiB\"; total = \"${TOTAL_MIB}MiB\"; }; mover = { stall_timeout = \"2min\"; chunk = \"256KiB\"; };"
+node_extra="memory = { arena = \"${ARENA_MIB}MiB\"; slab = \"2MiB\"; total = \"${TOTAL_MIB}MiB\"; }; mover = { stall_timeout = \"2min\"; chunk = \"256KiB\"; };"
 for ((round = 1; round <= ${LAB_ROUNDS:-1}; round++)); do
 	check in_cgroups
 	check with_little_memlock
