@@ -21,8 +21,8 @@ ADDR=10.1.1.1			# not loopback, where TCP is plain
 SRC=/srv/src
 UNIT=fmoved.service
 DROP_IN=/etc/systemd/system/$UNIT.d
-BYTES=$((2 << 20))
-LIMITS='memory = { arena = "32MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; io = "io_uring"; };'
+BYTES=$((1 << 20))		# four chunks
+LIMITS='memory = { arena = "16MiB"; slab = "2MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; io = "io_uring"; };'
 
 # --- before systemd -------------------------------------------------------------------------------
 
@@ -119,15 +119,22 @@ over() {
 	[ "$(json transport <<< "$result")" = "$kind" ] || fail "$* did not go over $kind: $result"
 }
 
-property_is() {
-	[ "$(systemd_property $UNIT "$1")" = "$2" ] || fail "$1 of $UNIT is $(systemd_property $UNIT "$1"), not $2"
+# is NAME=VALUE...: these are properties of the unit, which one program asks for.
+is() {
+	local property names=() now
+
+	for property in "$@"; do
+		names+=(-p "${property%%=*}")
+	done
+	now=$'\n'$(systemctl show $UNIT "${names[@]}")$'\n'
+	for property in "$@"; do
+		[[ $now = *$'\n'"$property"$'\n'* ]] || fail "$UNIT is not $property:$now"
+	done
 }
 
 stop_n1() {
 	check systemctl stop $UNIT
-	property_is Result success
-	property_is ExecMainStatus 0
-	property_is NRestarts 0
+	is Result=success NRestarts=0 ExecMainStatus=0
 	[ -z "$(pgrep -u fmove)" ] || fail "left behind: $(pgrep -u fmove -a)"
 }
 
@@ -172,8 +179,7 @@ with_rdma() {
 
 	rxe_up rxe0 lab0
 	connected rdma 2
-	property_is MainPID "$pid"
-	property_is NRestarts 0
+	is MainPID="$pid" NRestarts=0
 	say "with RDMA: used where it was missing before"
 }
 
@@ -298,12 +304,13 @@ reload() {
 
 # A process of root's in the unit's cgroup: what it cannot open the devices' filter denies.
 opens() {
-	bash -c 'echo $$ > "/sys/fs/cgroup$1/cgroup.procs" && exec 3<> "$2"' _ "$(systemd_property $UNIT ControlGroup)" "$1"
+	(echo $BASHPID > "/sys/fs/cgroup$cgroup/cgroup.procs" && exec 3<> "$1")
 }
 
 devices() {
-	local device
+	local device cgroup
 
+	cgroup=$(systemd_property $UNIT ControlGroup)
 	rxe_up rxe1 lab1 10.1.2.1/24	# later than the daemon
 	for device in /dev/null /dev/urandom /dev/infiniband/rdma_cm /dev/infiniband/uverbs{0,1}; do
 		check opens "$device"
@@ -332,7 +339,7 @@ calls() {
 
 under_systemd() {
 	FMOVE_BIN=/usr/local/bin
-	trap systemd_journal EXIT
+	trap 'systemd_journal_of $?' EXIT
 	check configure
 	check without_rdma
 	check with_rdma

@@ -13,7 +13,7 @@
 . "$LAB_TOP/tests/pages.sh"
 
 UNIT=fmoved.service
-BYTES=$((4 << 20))
+BYTES=$((1 << 20))
 names=('' first second)
 me=${names[GUEST]}
 
@@ -111,7 +111,7 @@ under_systemd() {
 	local step=0
 
 	FMOVE_BIN=/usr/local/bin
-	trap systemd_journal EXIT
+	trap 'systemd_journal_of $?' EXIT
 	check systemctl start network-online.target	# as it is where somebody is logged in
 	no_node_yet
 	alice_comes

@@ -16,7 +16,7 @@ CACHE=/srv/cache
 STAGE=fmove-stage@imagenet.service
 DATA=/run/fmove-stage/imagenet/data
 T=/srv/train
-LIMITS='memory = { arena = "32MiB"; slab = "4MiB"; total = "256MiB"; };'
+LIMITS='memory = { arena = "8MiB"; slab = "1MiB"; total = "256MiB"; };'
 
 # --- before systemd -------------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ fails() {
 
 under_systemd() {
 	FMOVE_BIN=/usr/local/bin
-	trap systemd_journal EXIT
+	trap 'systemd_journal_of $?' EXIT
 	check configure
 	check systemctl start fmoved.service
 	check waits_for_the_source
