@@ -58,17 +58,20 @@ node_start() {
 
 # node_until DIR CMD...: wait until CMD succeeds, as long as the node lives.
 node_until() {
-	local dir=$1 end=$((SECONDS + HANG_S))
+	local dir=$1 end=$((SECONDS + HANG_S)) pause_ms=50 pause_s node_pid
 	shift
 
 	until ASAN_OPTIONS=$ASKING "$@" > /dev/null 2>&1; do
-		if ! kill -0 "$(cat "$dir/pid")" 2>/dev/null || ((SECONDS >= end)); then
+		if ! read -r node_pid < "$dir/pid" || ! kill -0 "$node_pid" 2>/dev/null || ((SECONDS >= end)); then
 			printf 'node in %s: not done: %s; the end of its log:\n' "$dir" "$*" >&2
 			tail -n 20 "$dir/log" >&2
 			node_status "$dir" >&2 || true
 			return 1
 		fi
-		pause 0.05
+		# Longer each time: who asks takes the processor from what it waits for.
+		printf -v pause_s '0.%03d' "$pause_ms"
+		pause "$pause_s"
+		pause_ms=$((pause_ms < 200 ? pause_ms * 3 / 2 : 300))
 	done
 }
 
@@ -82,18 +85,24 @@ node_wait() {
 }
 
 node_has_rails() {
-	local rail connections up=0
+	local rail connections='"connections":([0-9]+)' up=0
 
 	while read -r rail; do
-		connections=$(json connections <<< "$rail")
-		[ "$(json up <<< "$rail")" != true ] || ((${connections:-0} < $4)) || up=$((up + 1))
+		[[ $rail = *'"up":true'* && $rail =~ $connections ]] || continue
+		((BASH_REMATCH[1] < $4)) || up=$((up + 1))
 	done < <(node_rails "$1" "$2")
 	((up >= $3))
 }
 
 # node_rails DIR KIND: its rails of that kind to all peers, a line of JSON each.
 node_rails() {
-	node_status "$1" | grep -o "{\"kind\":\"$2\"[^}]*}" || true
+	local LC_ALL=C text rail="\\{\"kind\":\"$2\"[^}]*\\}"
+
+	text=$(node_status "$1") || true
+	while [[ $text =~ $rail ]]; do
+		printf '%s\n' "${BASH_REMATCH[0]}"
+		text=${text#*"${BASH_REMATCH[0]}"}
+	done
 }
 
 node_status() {

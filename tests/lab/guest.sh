@@ -44,11 +44,12 @@ need() {
 	done
 }
 
-# need_module NAME...: load kernel modules, skip the test where the kernel has none.
+# need_module NAME...: load kernel modules, skip the test where the kernel has none. For one that is there no program is started.
 need_module() {
-	local m
+	local m state
 
 	for m in "$@"; do
+		{ read -r state < "/sys/module/${m//-/_}/initstate"; } 2> /dev/null && [ "$state" = live ] && continue
 		modprobe "$m" || skip "the kernel has no module $m"
 	done
 }
@@ -242,7 +243,7 @@ rxe_up() {
 	fi
 	check ip link set "$netdev" up
 	[ -z "$addr" ] || check ip addr add "$addr" dev "$netdev"
-	mtu=$(cat "/sys/class/net/$netdev/mtu")
+	read -r mtu < "/sys/class/net/$netdev/mtu"
 	((mtu >= RXE_MTU_MIN)) || say "note: $netdev has an MTU of $mtu, $name will use smaller packets"
 	check rdma link add "$name" type rxe netdev "$netdev"
 	[ -z "$(ip -4 addr show dev "$netdev")" ] || wait_for rxe_gid "$name"
@@ -287,7 +288,8 @@ route_over() {
 		check ip rule add pref 100 lookup local
 		check ip rule del pref 0
 	fi
-	table=$((1000 + $(cat "/sys/class/net/$netdev/ifindex")))
+	read -r table < "/sys/class/net/$netdev/ifindex"
+	table=$((1000 + table))
 	check ip route replace "$to" dev "$netdev" table "$table"
 	# iif lo: packets of our own only, or those arriving would be sent back.
 	[ -n "$(ip rule list pref 50 table "$table")" ] ||
@@ -296,13 +298,11 @@ route_over() {
 
 # rxe_gid NAME: the index of the GID that is the device's IPv4 address.
 rxe_gid() {
-	local gids=/sys/class/infiniband/$1/ports/1/gids i
+	local gids=/sys/class/infiniband/$1/ports/1/gids gid i
 
 	for i in {0..15}; do
-		if [[ $(cat "$gids/$i" 2>/dev/null) = 0000:0000:0000:0000:0000:ffff:* ]]; then
-			echo "$i"
-			return
-		fi
+		{ read -r gid < "$gids/$i"; } 2> /dev/null || continue
+		[[ $gid != 0000:0000:0000:0000:0000:ffff:* ]] || { echo "$i"; return; }
 	done
 	return 1
 }
@@ -311,16 +311,20 @@ rxe_gid() {
 # acknowledgements (one for 64 packets), rdma_sends and rdma_recvs count SENDs but no WRITEs. There
 # is no counter of bytes.
 rxe_counter() {
-	cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"
+	local count
+
+	read -r count < "/sys/class/infiniband/$1/ports/1/hw_counters/$2"
+	echo "$count"
 }
 
 # rxe_mtu NAME: payload of a full packet: the largest RDMA MTU that leaves room for the headers (80
 # bytes).
 rxe_mtu() {
-	local netdev mtu=4096
+	local netdev mtu=4096 room
 
-	netdev=$(cat "/sys/class/infiniband/$1/ports/1/gid_attrs/ndevs/0")
-	while ((mtu > 256 && mtu + 80 > $(cat "/sys/class/net/$netdev/mtu"))); do
+	read -r netdev < "/sys/class/infiniband/$1/ports/1/gid_attrs/ndevs/0"
+	read -r room < "/sys/class/net/$netdev/mtu"
+	while ((mtu > 256 && mtu + 80 > room)); do
 		mtu=$((mtu / 2))
 	done
 	echo "$mtu"
@@ -335,10 +339,10 @@ rxe_mark() {
 
 # rxe_packets NAME: "sent received". The direction that carries the data is the one with more.
 rxe_packets() {
-	local sent rcvd
+	local counters=/sys/class/infiniband/$1/ports/1/hw_counters sent rcvd
 
-	sent=$(rxe_counter "$1" sent_pkts)
-	rcvd=$(rxe_counter "$1" rcvd_pkts)
+	read -r sent < "$counters/sent_pkts"
+	read -r rcvd < "$counters/rcvd_pkts"
 	echo "$sent $rcvd"
 }
 
