@@ -4,7 +4,7 @@
 # Goal:   a port that has no address but its IPv6 link-local one is as good as any, and real frames carry the data.
 # Method: guest 1 serves, guest 2 sends over wire 0 from its IPv4 address, then from its link-local one; both count packets.
 
-MIB=16
+MIB=2			# how many are under way at once is the matter of rdma_transport
 PORT=7491
 
 transport=$FMOVE_BIN/rdma_transport
