@@ -10,7 +10,7 @@
 # shellcheck source=tests/nodes.sh
 . "$LAB_TOP/tests/nodes.sh"
 
-SIZE=$(((8 << 20) + 13))
+SIZE=$(((2 << 20) + 13))		# more than two slabs
 D=/run/disk_put
 
 fmn() {
@@ -77,7 +77,7 @@ rxe_up rxe0 lab0 10.1.1.1/24
 mkdisk /dev/lab/disk1 xfs /mnt/1
 mkdisk /dev/lab/disk2 ext4 /mnt/2
 mkdir /mnt/1/store /mnt/2/store
-node_listen='[::]' node_extra='memory = { arena = "32MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; };'
+node_listen='[::]' node_extra='memory = { arena = "8MiB"; slab = "1MiB"; total = "256MiB"; }; mover = { chunk = "64KiB"; };'
 node_stores='{ name = "xfs"; directory = "/mnt/1/store"; }, { name = "ext4"; directory = "/mnt/2/store"; },'
 
 start() {

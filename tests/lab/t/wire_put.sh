@@ -10,7 +10,7 @@
 # shellcheck source=tests/nodes.sh
 . "$LAB_TOP/tests/nodes.sh"
 
-MIB=4
+MIB=2
 D=/run/node
 
 fmn() {
@@ -81,7 +81,7 @@ put_over_tcp() {
 }
 
 is_receiving() {
-	node_status $D | grep -q '"state":"copying","size":[^,]*,"bytes":[1-9]'
+	[[ $(node_status $D) =~ \"state\":\"copying\",\"size\":[^,]*,\"bytes\":[1-9] ]]
 }
 
 kill_receiver() {
@@ -92,7 +92,7 @@ kill_receiver() {
 		kill -KILL "$(cat $D/pid)"
 		[ ! -e $D/s/killed ] || fail "a partial file has the final name"
 	else
-		fmn put --quiet --limit 64kB/s $D/src n2:s/killed > /dev/null 2> $D/err || status=$?
+		fmn put --quiet --limit 32kB/s $D/src n2:s/killed > /dev/null 2> $D/err || status=$?
 		say "the receiver was killed: $(cat $D/err)"
 		[ $status = 4 ] || fail "exit status $status, not 4"
 		[ "$(wc -l < $D/err)" = 1 ] || fail "not one line"
@@ -190,7 +190,7 @@ for wire in 0 1; do
 done
 mark
 # Chunks and slabs are as much smaller as the file, so that there are as many of them as of a large one.
-node_extra='memory = { arena = "16MiB"; slab = "1MiB"; total = "256MiB"; }; mover = { chunk = "64KiB"; };'
+node_extra='memory = { arena = "8MiB"; slab = "512KiB"; total = "256MiB"; }; mover = { chunk = "32KiB"; };'
 check node_guest $D
 check node_wait $D rdma 2 2
 sync_point connected
