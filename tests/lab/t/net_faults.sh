@@ -13,7 +13,7 @@
 # shellcheck source=tests/lab/orders.sh
 . "$LAB_TOP/tests/lab/orders.sh"
 
-MIB=6
+MIB=3
 SLOW_S=4			# how long a put takes into which a fault falls
 D=/run/node
 cases=0
@@ -25,7 +25,7 @@ fmn() {
 # --- a put in whose midst something happens ------------------------------------------------------
 
 hash_to() {
-	sha1sum "$1" | cut -d' ' -f1 > /out/hash
+	sha1sum < "$1" > /out/hash
 }
 
 # is VERSION...: one of these is what guest 2 has.
@@ -34,7 +34,7 @@ is() {
 
 	peer hash_to $D/s/x || fail "$where: guest 2 has no file"
 	for version in "$@"; do
-		[ "$(cat /out/hash)" != "${hash[$version]}" ] || return 0
+		[ "$(< /out/hash)" != "${hash[$version]}" ] || return 0
 	done
 	fail "$where: what is there is none of: $*"
 }
@@ -63,7 +63,7 @@ begin() {
 }
 
 is_under_way() {
-	! kill -0 $pid 2>/dev/null || node_status $D | grep -q '"state":"copying","size":[^,]*,"bytes":[1-9]'
+	! kill -0 $pid 2>/dev/null || [[ $(node_status $D) =~ \"state\":\"copying\",\"size\":[^,]*,\"bytes\":[1-9] ]]
 }
 
 has_ended() {
@@ -299,7 +299,12 @@ pass_roce() {
 }
 
 tcp_bytes() {
-	node_rails $D tcp | grep -o '"sent_bytes":[0-9]*' | awk -F: '{ n += $2 } END { print n + 0 }'
+	local rail number='"sent_bytes":([0-9]+)' sum=0
+
+	while read -r rail; do
+		[[ ! $rail =~ $number ]] || sum=$((sum + BASH_REMATCH[1]))
+	done < <(node_rails $D tcp)
+	echo $sum
 }
 
 # RoCE is dropped on both wires amid a put; where that took longer than the put, once more with a slower one. Sets `before`, of TCP.
@@ -327,7 +332,7 @@ rdma_dies() {
 	drop_roce_amid
 	ended
 	[ $status = 0 ] || fail "$where: it did not go on over TCP"
-	rxe_moved rxe0 $((128 << 10))
+	rxe_moved rxe0 $((64 << 10))
 	(($(tcp_bytes) > before)) || fail "$where: TCP has carried nothing"
 	on_wires pass_roce
 	peer on_wires pass_roce
@@ -352,7 +357,7 @@ driver() {
 
 	for version in old new; do
 		head -c $(((MIB << 20) + 13)) /dev/urandom > $D/$version
-		hash[$version]=$(sha1sum $D/$version | cut -d' ' -f1)
+		hash[$version]=$(sha1sum < $D/$version)
 	done
 	check fmn put --quiet $D/old n2:s/x
 	if [ -z "$LAB_ROUNDS" ]; then
@@ -373,7 +378,7 @@ need_module sch_netem cls_flower act_gact sch_ingress
 for wire in 0 1; do
 	rxe_up "rxe$wire" "wire$wire"
 done
-node_extra='memory = { arena = "16MiB"; slab = "1MiB"; total = "128MiB"; }; mover = { chunk = "128KiB"; };'
+node_extra='memory = { arena = "8MiB"; slab = "512KiB"; total = "128MiB"; }; mover = { chunk = "64KiB"; };'
 check node_guest $D --log-level debug
 check node_wait $D rdma 2 1
 sync_point connected
