@@ -144,10 +144,13 @@ node_of() {
 
 # arrived: how many bytes status says have arrived.
 arrived() {
-	local bytes
+	local number='"bytes": *([0-9]+)'
 
-	bytes=$(node_status "$dir/n1" 2>/dev/null | json bytes) || true
-	echo "${bytes:-0}"
+	if [[ $(node_status "$dir/n1" 2>/dev/null) =~ $number ]]; then
+		echo "${BASH_REMATCH[1]}"
+	else
+		echo 0
+	fi
 }
 
 # Until so many bytes have arrived, or it is over.
@@ -156,6 +159,7 @@ wait_for_moment() {
 
 	while (($(arrived) < $1)) && [ ! -e "$dir/status" ]; do
 		((SECONDS < end)) || die "${command[*]}: not at $1 bytes after $HANG_S s"
+		pause 0.05
 	done
 }
 
@@ -212,7 +216,7 @@ least_spared() {
 
 # Nothing goes on without its command.
 has_no_job() {
-	[ -z "$(node_status "$1" | grep -o '"jobs":\[{')" ]
+	[[ $(node_status "$1") != *'"jobs":[{'* ]]
 }
 
 run_again() {
@@ -275,7 +279,11 @@ do_round() {
 
 set_up() {
 	mkdir -p "$dir/src" "$dir/back"
-	node_extra="memory = { arena = \"16MiB\"; slab = \"4MiB\"; total = \"128MiB\"; }; mover = { chunk = \"256KiB\"; };"
+	# A small file has as many slabs and chunks as one of four times its size.
+	local share=$((mib < 16 ? 4 : 1))
+
+	node_extra="memory = { arena = \"$((16 / share))MiB\"; slab = \"$((4 / share))MiB\"; total = \"128MiB\"; };
+		mover = { chunk = \"$((256 / share))KiB\"; };"
 	[ "$transport" = tcp ] || node_listen='[::]'
 	own_ports
 	node_pair "$dir" $(($(node_ports 2) - 1)) || die "the nodes do not start"

@@ -9,5 +9,5 @@ need_module veth
 rxe_pair rxe0 rxe1 10.1.1
 mkdisk /dev/lab/disk1 xfs /mnt/1
 rxe_mark rxe0
-export FMOVE_BIN TMPDIR=/mnt/1 FM_SEED=$LAB_SEED FM_KILL_TRANSPORT=rdma FM_KILL_MIB=16 FM_KILL_SECONDS=6
+export FMOVE_BIN TMPDIR=/mnt/1 FM_SEED=$LAB_SEED FM_KILL_TRANSPORT=rdma FM_KILL_MIB=4 FM_KILL_SECONDS=6
 check bash "$LAB_TOP/tests/fault/kill.sh" "${LAB_ROUNDS:-2}"
