@@ -14,11 +14,11 @@
 # shellcheck source=tests/lab/orders.sh
 . "$LAB_TOP/tests/lab/orders.sh"
 
-MIB=4
+MIB=2
 D=/run/node
 kinds=(put get tree stdin from_pipe into_pipe)
 hows=(carrier address_here address_there lost_there lost_back lost_both)
-stalls=()
+stalls=() is_there=
 
 fmn() {
 	"$FMOVE_BIN/fmove" --socket $D/sock "$@"
@@ -73,22 +73,30 @@ mend_wire() {
 
 # --- one transfer -------------------------------------------------------------------------------
 
+# What the first transfer of a kind needs: a file, where a get finds it, or a tree.
 make_sources() {
 	local i
 
-	head -c "${MIB}M" /dev/urandom > $D/file
-	mkdir -p $D/tree/deep
-	for ((i = 0; i < 16; i++)); do
-		head -c $((MIB << 14)) /dev/urandom > $D/tree/deep/$i
-	done
-	for ((i = 0; i < 3; i++)); do
-		head -c $((MIB << 18)) /dev/urandom > $D/tree/$i
-	done
-	fmn put -q $D/file n2:s/there || fail "the first put"
+	if [ "$kind" = tree ]; then
+		[ ! -e $D/tree ] || return 0
+		mkdir -p $D/tree/deep
+		for ((i = 0; i < 16; i++)); do
+			head -c $((MIB << 14)) /dev/urandom > $D/tree/deep/$i
+		done
+		for ((i = 0; i < 3; i++)); do
+			head -c $((MIB << 18)) /dev/urandom > $D/tree/$i
+		done
+		return
+	fi
+	[ -e $D/file ] || head -c "${MIB}M" /dev/urandom > $D/file
+	case $kind in
+	get|into_pipe)	[ -n "$is_there" ] || fmn put -q $D/file n2:s/there || fail "the first put"
+		is_there=1 ;;
+	esac
 }
 
 start_transfer() {
-	local with=(-q --transport rdma --limit 500kB/s)
+	local with=(-q --transport rdma --limit 250kB/s)
 
 	check peer rm -rf $D/s/new
 	rm -rf $D/back
@@ -121,11 +129,12 @@ is_equal() {
 	esac
 }
 
-moved() {
-	local bytes
+# Sets `bytes`, how many have moved.
+ask_moved() {
+	local number='"bytes": *([0-9]+)'
 
-	bytes=$(node_status $D | json bytes)
-	echo "${bytes:-0}"
+	bytes=0
+	[[ ! $(node_status $D) =~ $number ]] || bytes=${BASH_REMATCH[1]}
 }
 
 now_ms() {
@@ -139,7 +148,8 @@ watch_transfer() {
 
 	since=$(now_ms) stall=0
 	while kill -0 $pid 2> /dev/null; do
-		bytes=$(moved) now=$(now_ms)
+		ask_moved
+		now=$((${EPOCHREALTIME/[.,]/} / 1000))
 		if [ "$bytes" != "$last" ]; then
 			[ -z "$is_cut" ] || ((now - since <= stall)) || stall=$((now - since))
 			last=$bytes since=$now
@@ -148,7 +158,7 @@ watch_transfer() {
 			cut_wire
 			is_cut=1 since=$(now_ms)
 		fi
-		pause 0.1
+		pause "0.${is_cut:+3}1"		# each look is a program
 	done
 	[ -n "$is_cut" ]
 }
@@ -157,6 +167,7 @@ one_round() {
 	kind=${kinds[RANDOM % ${#kinds[@]}]} how=${hows[RANDOM % ${#hows[@]}]} wire=$((RANDOM % 2))
 	local percent=$((RANDOM % 70)) begin
 
+	make_sources
 	check node_wait $D rdma 2 2
 	begin=$(now_ms)
 	start_transfer
@@ -189,7 +200,7 @@ for wire in 0 1; do
 	rxe_up "rxe$wire" "wire$wire"
 done
 # Chunks and slabs are as much smaller as the file, so that there are as many of them as of a large one.
-node_extra='memory = { arena = "16MiB"; slab = "1MiB"; total = "256MiB"; }; mover = { chunk = "64KiB"; };'
+node_extra='memory = { arena = "8MiB"; slab = "512KiB"; total = "256MiB"; }; mover = { chunk = "32KiB"; };'
 check node_guest $D
 check node_wait $D rdma 2 2
 sync_point connected
@@ -198,7 +209,6 @@ if [ "$GUEST" = 2 ]; then
 else
 	RANDOM=$LAB_SEED
 	rounds=${LAB_ROUNDS:-1}
-	make_sources
 	for ((round = 1; round <= rounds; round++)); do
 		one_round $round
 	done
