@@ -25,13 +25,14 @@ node_peer() {
 }
 
 # node_conf DIR NAME LISTEN PEER...: write its configuration: a store `s`, a store `null`, and whatever comes from standard input (sections;
-# `node_stores` adds stores, each ending in a comma).
+# `node_stores` adds stores, each ending in a comma; `node_memory` is added where nothing is said of memory).
 node_conf() {
 	local dir=$1 name=$2 listen=$3 peers more IFS=,
 	shift 3
 	peers="$*"		# a here-document would put blanks between them
 	IFS= read -r -d '' more || true
 	be_patient more
+	[[ $more = *memory* ]] || more+=$'\n'${node_memory:-}
 
 	cat > "$dir/conf" <<-C
 	node = { name = "$name"; listen = "$listen"; key_file = "$dir/key"; socket = "$dir/sock"; state_directory = "$dir/state"; };

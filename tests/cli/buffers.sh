@@ -4,7 +4,7 @@
 # Method: a program with libfmove, a step after the other; killed, its daemon killed, its memory changed and given back under a put; and one that
 #         speaks to the daemon by itself, of another user, which gives back twice and names what is not its own.
 . "$(dirname "$0")/lib.sh"
-FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; buffers = "256MiB"; };' up 2
+FM_CLUSTER_CONF=$'memory = { arena = "32MiB"; buffers = "256MiB"; };' up 2
 random 20000000 f
 
 # step ARGUMENT...: of the program, that says nothing is wrong.

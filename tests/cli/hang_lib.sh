@@ -2,8 +2,8 @@
 
 need_nobody
 files=16
-arena_kb=$((256 << 10))
-export FM_CLUSTER_CONF='memory = { arena = "256MiB"; huge_pages = "never"; };'
+arena_kb=$((64 << 10))
+export FM_CLUSTER_CONF='memory = { arena = "64MiB"; huge_pages = "never"; };'
 hung=$(mktemp -d "${TMPDIR:-/tmp}/fm-hang.XXXXXX") || exit 1
 heard=$(mktemp "${TMPDIR:-/tmp}/fm-heard.XXXXXX") || exit 1
 

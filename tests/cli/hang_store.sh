@@ -6,7 +6,7 @@
 #         back, and of two trees; then as many again begin, and are asked for. Well before that, a put and a tree into it end. The file system
 #         says whenever it is asked for its room.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'mover = { tcp_conns = 1; };\nmemory = { arena = "64MiB"; };'
+export FM_CLUSTER_CONF='mover = { tcp_conns = 1; };'
 hung=$(mktemp -d "${TMPDIR:-/tmp}/fm-hang.XXXXXX") || exit 1
 
 heard=$(mktemp "${TMPDIR:-/tmp}/fm-heard.XXXXXX") || exit 1

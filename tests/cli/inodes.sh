@@ -2,7 +2,7 @@
 # Goal:   where the file system of the cache, or of the job queue, has room and no inodes left, that is said.
 # Method: a tmpfs in the place of each, with one inode more at each try until there are enough.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "20MiB"; grace = "0s"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "20MiB"; grace = "0s"; };'
 [ "$(id -u)" -eq 0 ] || skip "needs root to mount"
 up 2
 mkdir "$(store 2)/set"

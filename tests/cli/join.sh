@@ -13,6 +13,7 @@ own_ports
 # serve NAME: a daemon for $dir/c/NAME, at the loopback address only.
 serve() {
 	sed -i 's/\[::\]/127.0.0.1/' "$dir/c/$1/fmove.conf"
+	use_little "$dir/c/$1/fmove.conf"
 	fmoved --config "$dir/c/$1/fmove.conf" 2>>"$dir/c/$1/log" &
 	eval "pid_$1=$!"
 	pids="$pids $!"

@@ -32,6 +32,7 @@ is_up() {
 
 # serve I: its daemon begins.
 serve() {
+	use_little "$dir/c/n$1/fmove.conf"
 	ip netns exec "$id$1" fmoved --config "$dir/c/n$1/fmove.conf" 2>>"$dir/c/n$1/log" &
 	pids="$pids $!"
 	await answers "$dir/c/n$1/fmoved.sock" || bad "n$1 does not start: $(cat "$dir/c/n$1/log")"

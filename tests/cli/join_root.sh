@@ -13,7 +13,7 @@ own_ports
 address=127.0.0.1:$ports_from
 cat >"$dir/c/fmove.conf" <<-END
 	node = { name = "srv"; listen = "$address"; socket = "$dir/run/sock"; state_directory = "$dir/run/state"; };
-	memory = { arena = "64MiB"; };
+	$node_memory
 	stores = ( { name = "s"; directory = "$dir/s"; } );
 END
 ok fmove keygen "$dir/c/node.key"

@@ -37,13 +37,21 @@ man_options() {
 	sed 's/\\-/-/g' | grep -oE -- '^\.(BR|B|BI|IR) "?--[a-z-]+' | grep -oE '[a-z][a-z-]+$'
 }
 
-# up N: nodes n1 .. nN, joined; $dir/nI/s is the store "s" of nI. fmove talks to n1. A daemon touches
-# its whole arena when it starts, which takes longer than the rest of its start: unless
-# FM_CLUSTER_CONF says something of memory, it is a quarter of the default.
+# A daemon touches its whole arena when it starts, which takes longer than the rest of its start. Nodes whose configuration says nothing of
+# memory have an eighth of the default: the least that has chunks of 1 MiB and four slabs each way, as the default has
+# (mover/node/tuning.c). A slab is four chunks then, and eight by default. Also nodes.sh's.
+node_memory='memory = { arena = "32MiB"; };'
+
+# use_little FILE: a configuration that was not made here says so of the memory, too.
+use_little() {
+	grep -q '^memory =' "$1" || echo "$node_memory" >>"$1"
+}
+
+# up N: nodes n1 .. nN, joined; $dir/nI/s is the store "s" of nI. fmove talks to n1.
 up() {
 	case ${FM_CLUSTER_CONF:-} in
 	*memory*)	;;
-	*)		local -x FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\n'${FM_CLUSTER_CONF:-} ;;
+	*)		local -x FM_CLUSTER_CONF=$node_memory$'\n'${FM_CLUSTER_CONF:-} ;;
 	esac
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") || exit 1
 	chmod 755 "$dir"

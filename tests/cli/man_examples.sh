@@ -2,7 +2,7 @@
 # Goal:   what fmove(1) has as examples can be typed as it stands, from top to bottom.
 # Method: the blocks are taken out of the page; "gpu2:data" is a store of the second node here, and what the lines send is made before.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "200MiB"; peers = [ "*" ]; };'
 up 2
 mkdir -p ckpt-1000/sub set dataset .cache/huggingface/hub/blobs local
 random 3000000 ckpt.pt

@@ -5,7 +5,7 @@
 #         name itself must be there, escaped. A command that is new has to be put into the table of odd_outputs.py.
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip "needs python3"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
 up 2
 FMOVE_NVMED_SOCKET=$dir/nobody timeout "$HANG_S" python3 "$FM_SOURCE/tests/cli/odd_outputs.py" "$(store 1)" "$(store 2)" 2>seen || bad "$(cat seen)"
 exit

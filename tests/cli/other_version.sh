@@ -4,7 +4,7 @@
 #         nothing else.
 . "$(dirname "$0")/lib.sh"
 . "$FM_SOURCE/tests/nodes.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
 up 2
 conf=$dir/c/n1/fmove.conf
 key=$(fmove keygen other.key)

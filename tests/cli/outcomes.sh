@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 # The store needs extended attributes of users, which not every /tmp has.
 [ -n "${FM_BUILD:-}" ] && export TMPDIR=$FM_BUILD
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
 up 3
 mkdir said
 

@@ -3,7 +3,7 @@
 #         one. It asks the socket of the configuration, and tells a daemon that does not answer from one that is busy.
 # Method: the function of config/debian/fmove.postinst, which asks real daemons; a slow node makes it last.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
 up 2
 
 # The configuration of a node in place of that in /etc, and the daemon of nobody else's choice.

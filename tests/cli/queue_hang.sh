@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 heard=$(mktemp "${TMPDIR:-/tmp}/fm-heard.XXXXXX") || exit 1
 . "$(dirname "$0")/hung_store_lib.sh"
-export FM_CLUSTER_CONF=$'jobs = { running = 1; };\nmemory = { arena = "64MiB"; };'
+export FM_CLUSTER_CONF='jobs = { running = 1; };'
 up 2
 trap 'status=$?; end_fs; rm -rf "$heard" "$hung"; (exit $status); down' EXIT
 sed -i "s|stores = ( {|stores = ( { name = \"hung\"; directory = \"$hung\"; write = [ \"*\" ]; read = [ \"*\" ]; }, {|" "$dir/c/n1/fmove.conf"

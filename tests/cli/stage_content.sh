@@ -5,7 +5,7 @@
 #         another node and of a store of this one, of directories and of single files.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "300MiB"; grace = "0s"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "300MiB"; grace = "0s"; };'
 up 2
 
 # stage ARGUMENT...: what is staged is held by a process of ours, until it is let go.

@@ -5,7 +5,7 @@
 #         more ask at once than there are places for.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/stage_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "n1", "n2" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "n1", "n2" ]; };'
 up 3
 
 # says WHAT [OPTION...]: of the set, n1 says that of the other nodes.

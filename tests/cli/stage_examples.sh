@@ -6,7 +6,7 @@
 #         manifests of Kubernetes the form is checked, and the commands in them are run; no cluster is there to begin them.
 . "$(dirname "$0")/lib.sh"
 command -v cmake >/dev/null || skip "no cmake to install the examples with"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
 export FM_CLUSTER_STORE='layout = "hf";'
 up 3
 ok cmake -DCMAKE_INSTALL_PREFIX="$dir/usr" -P "$FM_BUILD/staging/cmake_install.cmake"

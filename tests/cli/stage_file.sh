@@ -5,7 +5,7 @@
 #         killed in the midst; another source has the same bytes, or the same CRCs and others.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
 up 2
 
 # staged SOURCE: it comes, is the file that it should be, and the path is said.

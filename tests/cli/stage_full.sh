@@ -2,7 +2,7 @@
 # Goal:   on a full disk what is READY is staged again; what is not has datasets go that nobody needs, or is told what makes room.
 # Method: the cache lies on a small tmpfs, which a file of somebody else fills.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "40MiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "40MiB"; grace = "0s"; peers = [ "*" ]; };'
 [ "$(id -u)" -eq 0 ] || skip "needs root to mount"
 up 2
 mkdir "$(store 2)/set1" "$(store 2)/set2" "$(store 2)/set3" "$(store 1)/own1"

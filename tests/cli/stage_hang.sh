@@ -5,7 +5,7 @@
 #         of the source, one of a node that is in no runs.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/hang_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "3GiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "3GiB"; grace = "0s"; peers = [ "*" ]; };'
 up 3
 trap 'status=$?; end_fs; (exit $status); down' EXIT
 sed -i "s|stores = ( {|stores = ( { name = \"hung\"; directory = \"$hung\"; }, {|" "$dir/c/n2/fmove.conf"

@@ -5,7 +5,7 @@
 #         drives it where it is installed (hf_offline.py). Hostile caches, damaged blobs, SIGKILL, removal.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "400MiB"; grace = "0s"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "400MiB"; grace = "0s"; };'
 export FM_CLUSTER_STORE='layout = "hf";'
 up 2
 hub=$dir/c/n1/cache/hf/hub

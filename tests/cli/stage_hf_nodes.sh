@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
 . "$(dirname "$0")/liar_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "400MiB"; grace = "0s"; peers = [ "*" ]; settle = "100ms"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "400MiB"; grace = "0s"; peers = [ "*" ]; settle = "100ms"; };'
 export FM_CLUSTER_STORE='layout = "hf";'
 up 3
 one=$(printf '1%.0s' $(seq 40)) two=$(printf '2%.0s' $(seq 40)) three=$(printf '3%.0s' $(seq 40))

@@ -5,7 +5,7 @@
 #         Hostile caches, a home that stops answering (hang_fs, FUSE).
 . "$(dirname "$0")/lib.sh"
 need_nobody
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "400MiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "400MiB"; grace = "0s"; peers = [ "*" ]; };'
 export FM_CLUSTER_STORE='layout = "hf"; read = [ "*", "peer:*", "group:games" ];'
 up 2
 umask 022

@@ -4,7 +4,7 @@
 # Method: SIGKILL at random moments, FM_STAGE_KILLS times. What is ready then is compared with its manifest's name and with
 #         the source, and so is what the next call has. Then the caller and the daemon are killed at three quarters; bytes that came are counted.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "900MiB"; grace = "0s"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "900MiB"; grace = "0s"; };'
 up 2
 
 source=$(store 2)/set

@@ -4,7 +4,7 @@
 # Method: two real daemons. mv alone makes one of the other: name, size and time of the file stay, so both have one listing.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/stage_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; peers = [ "*" ]; };'
 up 2
 
 # turn I PATH: a file of nI's store becomes a directory of that name with the file in it, or that directory the file.

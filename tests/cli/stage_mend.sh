@@ -4,7 +4,7 @@
 #         a blob of a hub. Somebody has the file open. A source that is away mends nothing.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
 export FM_CLUSTER_STORE='layout = "hf";'
 up 2
 

@@ -6,7 +6,7 @@
 #   FM_STAGE_FAULTS   which: NODE:NAME:N each (a sample)
 . "$(dirname "$0")/lib.sh"
 # A node that is started anew says up to a minute later that what it holds elsewhere is held no more: there is room for all versions.
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "2GiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "2GiB"; grace = "0s"; peers = [ "*" ]; };'
 up 2
 
 source=$(store 2)/set

@@ -4,7 +4,7 @@
 # Method: both nodes have it. A daemon is started anew with that call failing once; the request again ends, and both can unstage it.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/stage_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
 up 2
 
 mkdir "$(store 2)/set"

@@ -3,7 +3,7 @@
 # Method: the source's node copies what is its own, alone; meanwhile it is asked to have it on all nodes. In the end all have it.
 #         Then a user asks over the API, with nodes, for what only the copy here answers: that is refused, and fmoved goes on.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "3GiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "3GiB"; grace = "0s"; peers = [ "*" ]; };'
 up 2
 
 export FMOVE_SOCKET=$dir/c/n2/fmoved.sock

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/stage_lib.sh"
 need_nobody
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; user_quota = "50MiB"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; user_quota = "50MiB"; peers = [ "*" ]; };'
 up 3
 
 mkdir "$(store 2)/set" "$(store 2)/other"

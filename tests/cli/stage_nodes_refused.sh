@@ -4,7 +4,7 @@
 # Method: four real daemons, of which one has the source and no cache. The runs that the others begin are counted in their logs.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/stage_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
 up 4
 
 # n4_anew: with what its configuration says by now, and each has reached it.

@@ -3,7 +3,7 @@
 # Method: so many names that laying them out takes longer than staging.settle, the least there may be; each node asks for itself alone.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/stage_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; settle = "100ms"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; settle = "100ms"; peers = [ "*" ]; };'
 up 2
 
 source=$(store 1)/set

@@ -4,7 +4,7 @@
 # Method: nobody on n2 and nobody on n1 have one number: what one of them asks for is what n2 could make up about the other one.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/stage_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "20MiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "20MiB"; grace = "0s"; peers = [ "*" ]; };'
 need_nobody
 up 3
 chmod 755 "$dir/c" "$dir/c/n1" "$dir/c/n2" "$dir/c/n3"

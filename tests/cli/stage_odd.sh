@@ -7,7 +7,7 @@
 #         FM_REQUESTS=N: so many.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "100MiB"; grace = "0s"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "100MiB"; grace = "0s"; };'
 up 2
 from=$(store 2)
 

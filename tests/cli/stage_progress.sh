@@ -4,7 +4,7 @@
 # Method: a directory with one file of 24 MB, which is one extent, comes from a slow node to a terminal. The daemon is killed meanwhile.
 . "$(dirname "$0")/lib.sh"
 command -v script >/dev/null || skip "no script(1), which gives a terminal"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
 up 2
 
 mkdir "$(store 2)/set"

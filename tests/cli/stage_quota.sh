@@ -3,7 +3,7 @@
 # Method: a small quota; a user who has some of it asks for more than the rest, by himself, detached, and on several nodes; and
 #         when a fetch of his has failed. Root has none.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "20MiB"; grace = "0s"; user_quota = "10MiB"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "20MiB"; grace = "0s"; user_quota = "10MiB"; peers = [ "*" ]; };'
 up 2
 need_nobody
 chmod 755 "$dir/c" "$dir/c/n1" "$dir/c/n2"

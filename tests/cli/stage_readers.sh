@@ -4,7 +4,7 @@
 # Method: two users and three groups that every system has, under rules of a store of this node. Then a store in which files have owners; and a
 #         pipe that nobody writes into for /etc/passwd.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "200MiB"; };'
 need_nobody
 up 1
 chmod 755 "$dir/c" "$dir/c/n1"

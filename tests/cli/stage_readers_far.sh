@@ -3,7 +3,7 @@
 #         and that node lets this one read.
 # Method: two daemons, each with groups of its own: one name has another number here, one is not known here. The rules change by reloads.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "200MiB"; peers = [ "*" ]; };'
 need_nobody
 unshare -m true 2>/dev/null || skip "there are no mount namespaces here"
 for name in daemon bin games; do

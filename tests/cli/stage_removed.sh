@@ -3,7 +3,7 @@
 # Method: the data of a dataset goes, then all of its directory, then all that is in the cache's, then the cache's itself, under a daemon
 #         that runs.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
 up 2
 mkdir "$(store 2)/set"
 random 3000000 "$(store 2)/set/f"

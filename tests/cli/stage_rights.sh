@@ -3,7 +3,7 @@
 # Method: users root, nobody and daemon; rules of a store of this node and of another one are changed. A right whose rules
 #         this node does not know lasts as long as its user holds the copy.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "200MiB"; };'
 need_nobody
 id daemon >/dev/null 2>&1 || skip "there is no user daemon"
 up 2

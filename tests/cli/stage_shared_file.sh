@@ -3,7 +3,7 @@
 # Method: one daemon, whose cache is said to take names that differ in case for one (a fault point). The files that it has open in its cache are counted
 #         before and after.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; peers = [ "*" ]; };'
 export FM_CLUSTER_STORE='shared = "nfs1";'
 up 1
 random 3000001 "$(store 1)/model"

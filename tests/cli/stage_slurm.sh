@@ -9,7 +9,7 @@ for program in slurmctld slurmd sbatch scontrol munged; do
 	command -v $program >/dev/null || PATH=$PATH:/usr/sbin
 	command -v $program >/dev/null || skip "no program $program: Debian has it in slurmctld, slurmd, slurm-client, munge"
 done
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };'
 . "$FM_SOURCE/tests/nodes.sh"
 . "$FM_SOURCE/tests/pages.sh"
 own_ports

@@ -3,7 +3,7 @@
 # Method: sources that look alike and are not, one of them with the same CRCs too; datasets of one name; users who want
 #         what is another's to go or to stay.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "200MiB"; grace = "0s"; };'
 up 2
 
 # twin NAME TEXT: a source of one file, of a time that all of them have.

@@ -12,7 +12,7 @@ probe=$(mktemp -d)
 touch "$probe/a"
 cp --reflink=always "$probe/a" "$probe/b" 2>/dev/null && size=600MiB
 rm -r "$probe"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "'$size$'"; grace = "0s"; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "'$size$'"; grace = "0s"; };'
 up 3
 
 source=$(store 2)/set

@@ -6,8 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
 . "$(dirname "$0")/stage_lib.sh"
-export FM_CLUSTER_CONF='memory = { arena = "64MiB"; };
-staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };
+export FM_CLUSTER_CONF='staging = { directory = "@NODE@/cache"; size = "1GiB"; grace = "0s"; peers = [ "*" ]; };
 nvme = { socket = "@NODE@/nvmed/sock"; };
 volumes = ( { name = "data"; subsystem = "disk1"; address = "127.0.0.1:1"; mode = "shared-read"; writer = "n1";
 mount = "@NODE@/s"; } );'

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/tree_lib.sh"
 command -v fincore >/dev/null || skip "needs fincore"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "300MiB"; grace = "0s"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "300MiB"; grace = "0s"; peers = [ "*" ]; };'
 up 2
 case $(stat -f -c %T "$dir") in
 tmpfs | ramfs) skip "files of this file system are in memory always" ;;

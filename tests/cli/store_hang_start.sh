@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/hung_store_lib.sh"
 mkdir "$hung/a"
-export FM_CLUSTER_CONF=$'memory = { arena = "64MiB"; };\nstaging = { directory = "@NODE@/cache"; size = "10MiB"; peers = [ "*" ]; };'
+export FM_CLUSTER_CONF=$'staging = { directory = "@NODE@/cache"; size = "10MiB"; peers = [ "*" ]; };'
 up 2
 trap 'status=$?; end_fs; umount -l dead/* under 2>/dev/null; (exit $status); down' EXIT
 "$FM_SOURCE/tests/cluster" stop "$dir/c" n2

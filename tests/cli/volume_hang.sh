@@ -10,8 +10,7 @@ device=$(stat -c %d "$hung")
 volume() {
 	echo "{ name = \"$1\"; subsystem = \"$1\"; address = \"127.0.0.1:1\"; mode = \"shared-read\"; writer = \"n1\"; mount = \"$2\"; }"
 }
-export FM_CLUSTER_CONF="memory = { arena = \"64MiB\"; };
-nvme = { socket = \"@NODE@/nvmed/sock\"; };
+export FM_CLUSTER_CONF="nvme = { socket = \"@NODE@/nvmed/sock\"; };
 volumes = ( $(volume hung "$hung"), $(volume data @NODE@/s), $(volume bad1 @NODE@/bad1), $(volume bad2 @NODE@/bad2) );"
 export FM_CLUSTER_STORE='volume = "data";'
 up 1

@@ -82,7 +82,7 @@ make_wires() {
 }
 
 make_nodes() {
-	local n
+	local n node_memory='memory = { arena = "32MiB"; };'	# as in cli/lib.sh: most of a start touches the arena
 
 	node_key "$dir/n1"
 	node_key "$dir/n2"
