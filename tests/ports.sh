@@ -12,7 +12,7 @@ own_ports() {
 	local locks=/tmp/fm-ports.$UID block=0
 
 	[ -z "${ports_from:-}" ] || return 0
-	mkdir -p -m 700 "$locks"
+	[ -d "$locks" ] || mkdir -p -m 700 "$locks"
 	while :; do
 		block=$((RANDOM % PORTS_BLOCKS))
 		exec {ports_lock}> "$locks/$block"

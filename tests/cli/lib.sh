@@ -10,6 +10,8 @@ export FMOVE_BIN
 # shellcheck source=tests/ports.sh
 . "$FM_SOURCE/tests/ports.sh"
 PATH=$FMOVE_BIN:$PATH
+asking=fmove
+[ ! -x "${FM_CLIENT:-}/fmove" ] || asking=$FM_CLIENT/fmove
 [ "${FM_ABOUT:-}" != daemons ] || quick_client
 export LC_ALL=C.UTF-8
 fails=0
@@ -53,8 +55,9 @@ up() {
 	*memory*)	;;
 	*)		local -x FM_CLUSTER_CONF=$node_memory$'\n'${FM_CLUSTER_CONF:-} ;;
 	esac
-	dir=$(mktemp -d "${TMPDIR:-/tmp}/fm-cli.XXXXXX") || exit 1
-	chmod 755 "$dir"
+	until dir=${TMPDIR:-/tmp}/fm-cli.$RANDOM && mkdir -m 755 "$dir" "$dir/w" 2>/dev/null; do
+		[ -d "$dir" ] || { mkdir "$dir"; exit 1; }
+	done
 	mkdir -m 777 "$dir/leaks"
 	export FM_LEAKS=$dir/leaks		# for tests/leaks.c
 	trap down EXIT
@@ -67,7 +70,6 @@ up() {
 		exit
 	fi
 	nodes=$1
-	mkdir "$dir/w"
 	cd "$dir/w" || exit 1
 	use 1
 }
@@ -98,10 +100,15 @@ down() {
 	exit 1
 }
 
+# asks ARGUMENT...: fmove, where only what a daemon says is looked at, and again and again. It is the quick one.
+asks() {
+	ASAN_OPTIONS=$ASKING "$asking" "$@"
+}
+
 # Every daemon still answers.
 alive() {
-	for i in $(seq "$nodes"); do
-		ASAN_OPTIONS=$ASKING fmove --socket "$dir/c/n$i/fmoved.sock" status --json >/dev/null 2>&1 || bad "n$i does not answer any more"
+	for ((i = 1; i <= nodes; i++)); do
+		asks --socket "$dir/c/n$i/fmoved.sock" status --json >/dev/null 2>&1 || bad "n$i does not answer any more"
 	done
 }
 
@@ -121,7 +128,7 @@ await() {
 catches() {
 	local mask
 
-	[ "$(cat "/proc/$1/comm")" = fmove ] && mask=$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status") && ((0x${mask:-0} & 0x4000))	# SIGTERM
+	[ "$(<"/proc/$1/comm")" = fmove ] && mask=$(<"/proc/$1/status") && mask=${mask#*SigCgt:} && ((0x${mask:1:16} & 0x4000))	# SIGTERM
 }
 
 # aside FUNCTION [ARGUMENT...]: runs it in the background, in a fresh directory, with the nodes of `up`. `together` waits for all of them; what
@@ -150,7 +157,7 @@ together() {
 
 # answers SOCKET: its daemon serves. A socket that is there is less: nobody may listen at it yet.
 answers() {
-	[ -S "$1" ] && fmove --socket "$1" status
+	[ -S "$1" ] && asks --socket "$1" status
 }
 
 # is_logged PATTERN FILE...: wait until it is: a process of its own writes the log, after what else tells of the same event.
@@ -160,12 +167,12 @@ is_logged() {
 
 # reachable I: wait until n1 can ask node nI again.
 reachable() {
-	await fmove ls "n$1:s" || bad "n$1 cannot be reached"
+	await asks ls "n$1:s" || bad "n$1 cannot be reached"
 }
 
 # crash NODE: SIGKILL of its daemon, which has ended then.
 crash() {
-	kill -KILL "$(cat "$dir/c/$1/pid")"
+	kill -KILL "$(<"$dir/c/$1/pid")"
 	await test -s "$dir/c/$1/exit" || bad "$1 does not end"
 }
 
@@ -179,7 +186,7 @@ take_over() {
 	local log=$dir/c/n$1/log before
 
 	before=$(grep -c ': reloaded' "$log")
-	kill -HUP "$(cat "$dir/c/n$1/pid")"
+	kill -HUP "$(<"$dir/c/n$1/pid")"
 	await reloaded_more "$log" "$before" || bad "n$1 does not reload: $(tail -n 3 "$log")"
 }
 
@@ -210,10 +217,15 @@ moved() {
 }
 
 has_moved() {
-	local bytes
+	local said each
 
-	bytes=$(fmove status --json | grep -o "\"path\":\"$1\",\"state\":\"copying\",[^}]*" | sed 's/.*"bytes":\([0-9]*\).*/\1/' | sort -n | tail -n 1)
-	[ "${bytes:-0}" -gt "$2" ]
+	said=$(asks status --json)
+	each="\"path\":\"$1\",\"state\":\"copying\","
+	while [[ $said == *"$each"* ]]; do
+		said=${said#*"$each"}
+		[[ ! ${said%%\}*} =~ \"bytes\":([0-9]+) ]] || [ "${BASH_REMATCH[1]}" -le "$2" ] || return 0
+	done
+	return 1
 }
 
 # ended PATH: wait until no node has a transfer of that remote path any more.
@@ -222,10 +234,11 @@ ended() {
 }
 
 has_ended() {
-	local i
+	local i said
 
-	for i in $(seq "$nodes"); do
-		! fmove --socket "$dir/c/n$i/fmoved.sock" status --json | grep -q "\"path\":\"$1\"" || return 1
+	for ((i = 1; i <= nodes; i++)); do
+		said=$(asks --socket "$dir/c/n$i/fmoved.sock" status --json)
+		[[ $said != *"\"path\":\"$1\""* ]] || return 1
 	done
 }
 
@@ -235,10 +248,11 @@ idle() {
 }
 
 is_idle() {
-	local i
+	local i said
 
-	for i in $(seq "$nodes"); do
-		fmove --socket "$dir/c/n$i/fmoved.sock" status --json | grep -q '"jobs":\[\]' || return 1
+	for ((i = 1; i <= nodes; i++)); do
+		said=$(asks --socket "$dir/c/n$i/fmoved.sock" status --json)
+		[[ $said == *'"jobs":[]'* ]] || return 1
 	done
 }
 
@@ -271,10 +285,17 @@ tells_room() {
 
 # no STATUS PATTERN COMMAND...: it must fail with this exit status and one line on standard error that matches PATTERN.
 no() {
+	local said_err
+
 	want=$1 pattern=$2
 	shift 2
 	"$@" >out 2>err </dev/null
 	got=$?
+	# What is as it should be takes no program; the programs judge all else, and what has a NUL in it.
+	if [ $got -eq "$want" ] && ! IFS= read -r -d '' said_err <err && [[ $said_err == *$'\n' ]] && said_err=${said_err%$'\n'} &&
+		[[ $said_err != *$'\n'* && $said_err =~ $pattern ]]; then
+		return
+	fi
 	[ $got -eq "$want" ] || bad "$* -> $got instead of $want: $(cat err)"
 	[ "$(wc -l <err)" -eq 1 ] || bad "$* says $(wc -l <err) lines: $(cat err)"
 	grep -Eq -- "$pattern" err || bad "$*: \"$(cat err)\" does not match \"$pattern\""
@@ -342,7 +363,17 @@ flip() {
 	touch -d "$mtime" "$1"
 }
 
-# json KEY FILE: the value of a key in one flat JSON object, without its quotes.
+# json KEY FILE: the value of a key in one flat JSON object, without its quotes; of several objects, one a line, of each. What is long is too
+# much for the shell.
 json() {
-	sed -n "s/.*\"$1\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" "$2"
+	local text line
+
+	IFS= read -r -d '' text <"$2"
+	if [ ${#text} -gt 8000 ]; then
+		sed -n "s/.*\"$1\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" <<<"${text%$'\n'}"
+		return
+	fi
+	while IFS= read -r line; do
+		[[ ! $line =~ .*\"$1\":\"?([^,\"}]*) ]] || printf '%s\n' "${BASH_REMATCH[1]}"
+	done <<<"${text%$'\n'}"
 }
