@@ -2,7 +2,8 @@
 # Goal:   a peer that changes a pack while it is applied writes nowhere but into its own tree, and loses its connection.
 # Method: slot_peer.c, with a key that n1 knows; what is outside of the store is compared.
 . "$(dirname "$0")/lib.sh"
-export FM_CLUSTER_CONF='memory = { slab = "16MiB"; };'		# slots enough to have several chunks of one pack under way
+# Slots enough to have several chunks of one pack under way, and as many slabs as by default.
+export FM_CLUSTER_CONF='memory = { slab = "16MiB"; arena = "128MiB"; };'
 up 2
 node=$dir/c/n1
 key=$(fmove keygen own.key)
@@ -14,7 +15,7 @@ outside() {
 }
 outside >before
 
-said=$(timeout $HANG_S slot_peer own.key 127.0.0.1 "$port" "$(fmove keygen --show "$node/node.key")" tcp 20) || bad "slot_peer: $said"
+said=$(timeout $HANG_S slot_peer own.key 127.0.0.1 "$port" "$(fmove keygen --show "$node/node.key")" tcp 6) || bad "slot_peer: $said"
 ended=${said%% *}
 [ "${ended:-0}" -gt 0 ] || bad "a slot in use was written to, and the connection went on: $said"
 is_logged 'slot that is in use' "$node/log" || bad "the log does not say why: $(tail -n 3 "$node/log")"

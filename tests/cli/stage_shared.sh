@@ -20,13 +20,15 @@ share 2
 sed -i 's/name = "s"/name = "other"/' "$dir/c/n3/fmove.conf"
 share 3
 
-# 15 extents, of which most are zeros: they are read and sent like others, and take no room.
+# new_set NAME [BYTES]: 15 extents, of which most are zeros: they are read and sent like others, and take no room.
 new_set() {
+	local size=${2:-240000000}
+
 	mkdir -p "$(store 1)/$1/d"
 	for i in $(seq 20); do random 3000 "$(store 1)/$1/d/f$i"; done
 	random 5000000 "$(store 1)/$1/large"
-	truncate -s 1000000000 "$(store 1)/$1/large"
-	bytes=$((1000000000 + 20 * 3000))
+	truncate -s "$size" "$(store 1)/$1/large"
+	bytes=$((size + 20 * 3000))
 }
 
 reads() {
@@ -143,7 +145,7 @@ for ((tries = 0; tries < 5; tries++)); do
 done
 all_read || bad "far: not all read: ${read[*]}"
 
-# A reader is killed in the midst of it: the others have it, and the same request again has it everywhere.
+# A reader is killed in the midst of it, four times as long: the others have it, and the same request again has it everywhere.
 rm -r "$(store 1)/far"
 has_read() {
 	[ "$(read_of 2)" -gt "${before[2]}" ] || ! kill -0 $stager 2>/dev/null
@@ -151,7 +153,7 @@ has_read() {
 # If all have it before anybody sees that n2 reads, another one is tried.
 for ((tries = 0; tries < 5; tries++)); do
 	rm -rf "$(store 1)/killed"
-	new_set killed
+	new_set killed 1000000000
 	reads
 	fmove stage --nodes n1,n2,n3 --json s/killed >out 2>err &
 	stager=$!
