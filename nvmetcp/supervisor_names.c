@@ -70,6 +70,15 @@ bool fm_supervisor_is_of_another(const struct fm_json *entry, const struct fm_vo
 	return is_known(entry) && !is_of(entry, volume);
 }
 
+/* Whether the entry says that it is of another namespace than the volume is configured as. */
+static bool is_of_other_namespace(const struct fm_json *entry, const struct fm_volume *now)
+{
+	struct fm_volume was;
+	const char *wwid;
+
+	return read_identity(entry, &was, &wwid) && fm_volume_is_other_namespace(now, &was, wwid);
+}
+
 static bool is_own(const struct fm_state_file *file, const struct fm_volume *now)
 {
 	return is_of(fm_json_get(file->entries, now->name), now);
@@ -237,13 +246,29 @@ static bool find_identity(struct fm_supervisor *sup, const struct fm_supervisor_
 	return true;
 }
 
+/* The entry, which is taken over, with the words for which volume it is. NULL: no memory. */
+static struct fm_json *with_identity(struct fm_json *entry, const struct fm_volume *volume,
+				     const char *wwid)
+{
+	struct fm_json *words =
+		fm_json_pack("{s:s, s:I, s:s, s:s, s:s, s:s}", "subsystem", volume->subsystem,
+			     "nsid", (long long)volume->nsid, "uuid", volume->uuid, "nguid",
+			     volume->nguid, "mount_point", volume->mount_point, "wwid", wwid);
+
+	if (entry && words && fm_json_set_all(entry, words) == 0)
+		return entry;
+	if (!entry)
+		fm_json_free(words);
+	fm_json_free(entry);
+	return NULL;
+}
+
 /* NULL: it says so already, nobody knows, or there is no memory. */
 static struct fm_json *complete_entry(struct fm_supervisor *sup,
 				      const struct fm_supervisor_config *config, const char *name,
 				      const struct fm_json *entry)
 {
 	bool is_word = fm_json_is(entry, FM_JSON_TEXT);
-	struct fm_json *whole, *words;
 	struct fm_volume was;
 	const char *wwid;
 
@@ -252,16 +277,8 @@ static struct fm_json *complete_entry(struct fm_supervisor *sup,
 		return NULL;
 	if (text_in(entry, "wwid"))
 		wwid = text_in(entry, "wwid");
-	whole = is_word ? fm_json_pack("{s:O}", "want", entry) : fm_json_copy(entry);
-	words = fm_json_pack("{s:s, s:I, s:s, s:s, s:s, s:s}", "subsystem", was.subsystem, "nsid",
-			     (long long)was.nsid, "uuid", was.uuid, "nguid", was.nguid,
-			     "mount_point", was.mount_point, "wwid", wwid);
-	if (whole && words && fm_json_set_all(whole, words) == 0)
-		return whole;
-	if (!whole)
-		fm_json_free(words);
-	fm_json_free(whole);
-	return NULL;
+	return with_identity(is_word ? fm_json_pack("{s:O}", "want", entry) : fm_json_copy(entry),
+			     &was, wwid);
 }
 
 /* The file is to be written again, as one whose last write failed. */
@@ -326,7 +343,7 @@ static const struct fm_json *find_entry(struct fm_supervisor *sup, const struct 
 
 /*
  * Whether another volume than that of the entry has got the name. Of which volume nobody knows may
- * be its own.
+ * be its own, and so may be what differs from it in the mount point alone.
  */
 static bool is_taken(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
 		     const struct fm_json *all, const char *name, const struct fm_json *entry)
@@ -335,7 +352,8 @@ static bool is_taken(struct fm_supervisor *sup, const struct fm_supervisor_confi
 	struct files files = files_of(sup);
 
 	return fm_json_get(all, name) ||
-	       (now && is_known(entry) && find_former_name(&files, now));
+	       (now && (is_of_other_namespace(entry, now) ||
+			(is_known(entry) && find_former_name(&files, now))));
 }
 
 /*
@@ -364,6 +382,27 @@ static int keep_unconfigured(struct fm_supervisor *sup, const struct fm_supervis
 	return ret;
 }
 
+/*
+ * Adds the entry of a volume: its own, or, as its own, the wish of one that is configured no more,
+ * if that had the name: who was to be down stays so when the configuration says another target of
+ * it. What was mounted, and the seal, are of a namespace.
+ */
+static int add_entry(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+		     const struct fm_state_file *file, const struct fm_volume *now,
+		     struct fm_json *all)
+{
+	const struct fm_json *its = find_entry(sup, file, now);
+	const struct fm_json *former = fm_json_get(file->entries, now->name);
+	struct files files = files_of(sup);
+
+	if (its)
+		return fm_json_set(all, now->name, fm_json_share(its));
+	if (file != &sup->wishes || !is_of_other_namespace(former, now) ||
+	    is_configured(config, former) || find_former_name(&files, now))
+		return 0;
+	return fm_json_set(all, now->name, with_identity(fm_json_copy(former), now, ""));
+}
+
 /* The entries of the file, each under the name of now. NULL: no memory. */
 static struct fm_json *sort_file(struct fm_supervisor *sup,
 				 const struct fm_supervisor_config *config,
@@ -372,12 +411,8 @@ static struct fm_json *sort_file(struct fm_supervisor *sup,
 	struct fm_json *all = fm_json_object();
 	int ret = all ? 0 : -ENOMEM;
 
-	for (unsigned i = 0; i < config->count && ret == 0; i++) {
-		const struct fm_json *its = find_entry(sup, file, &config->volumes[i]);
-
-		if (its)
-			ret = fm_json_set(all, config->volumes[i].name, fm_json_share(its));
-	}
+	for (unsigned i = 0; i < config->count && ret == 0; i++)
+		ret = add_entry(sup, config, file, &config->volumes[i], all);
 	if (ret == 0)
 		ret = keep_unconfigured(sup, config, file, all);
 	if (ret == 0)

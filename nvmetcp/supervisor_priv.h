@@ -789,6 +789,9 @@ bool fm_supervisor_is_configured(const struct fm_supervisor_config *config,
 				 const struct fm_volume *was, const char *wwid);
 /* Whether the configuration says that it is another namespace than the one of that wwid. */
 bool fm_volume_is_no_wwid(const struct fm_volume *volume, const char *wwid);
+/* ... or than the one that was configured then, and had that wwid: wherever either is mounted. */
+bool fm_volume_is_other_namespace(const struct fm_volume *now, const struct fm_volume *was,
+				  const char *wwid);
 
 /* ---- supervisor_show.c ---- */
 

@@ -647,6 +647,20 @@ bool fm_volume_is_no_wwid(const struct fm_volume *volume, const char *wwid)
 	return is_said && !is_wwid_of(volume, wwid);
 }
 
+bool fm_volume_is_other_namespace(const struct fm_volume *now, const struct fm_volume *was,
+				  const char *wwid)
+{
+	if (strcmp(now->subsystem, was->subsystem) != 0 || fm_volume_is_no_wwid(now, wwid))
+		return true;
+	if (is_wwid_of(now, wwid))
+		return false;
+	if (now->uuid[0] && was->uuid[0])
+		return strcmp(now->uuid, was->uuid) != 0;
+	if (now->nguid[0] && was->nguid[0])
+		return !fm_identity_is_same_nguid(now->nguid, was->nguid);
+	return now->nsid && was->nsid && now->nsid != was->nsid;
+}
+
 bool fm_volume_is_named_by_now(const struct fm_volume *now, const struct fm_volume *was,
 			       const char *wwid)
 {

@@ -5367,6 +5367,82 @@ static void test_called_anew_taken(void)
 	end();
 }
 
+/* A second volume that was never configured before, in the same subsystem or another one. */
+static void make_second_new(bool is_same_subsystem)
+{
+	sim.volume[1].name = "one";
+	sim.volume[1].mode = FM_VOLUME_SHARED_READ;
+	if (!is_same_subsystem)
+		return;
+	sim.volume[1].subsystem = nqns[0];
+	memcpy(sim.volume[1].address, sim.volume[0].address, sizeof(sim.volume[0].address));
+	sim.volume[1].uuid = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
+}
+
+/* A new one has got its name, by a reload or over a restart, and something was wished of it. */
+static void test_called_anew_new(void)
+{
+	for (unsigned at = 0; at < 16; at++) {
+		bool is_up = at & 4, is_mounted = is_up && !(at & 1);
+		struct fm_err err;
+
+		begin_sealed_down(UUID_OF_ONE);
+		start_supervisor();
+		run_for(20 * S);
+		make_second_new(at & 1);
+		sim.is_disk_full = at & 8;
+		set_second("one", at & 2);
+		sim.is_disk_full = false;
+		CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, "one", FM_WANT_DOWN));
+		CU_ASSERT_FALSE(fm_supervisor_is_sealed(sim.sup, "one"));
+		if (is_up)
+			CU_ASSERT_EQUAL(fm_supervisor_wish(sim.sup, "one", FM_WANT_UP, false, &err),
+					0);
+		run_for(60 * S);
+		sim.volume[0].name = "three";
+		sim.volume_count = 2;
+		set_config();
+		for (unsigned starts = 0; starts < 2; starts++) {
+			run_for(60 * S);
+			CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, "three", FM_WANT_DOWN));
+			CU_ASSERT_TRUE(fm_supervisor_is_sealed(sim.sup, "three"));
+			CU_ASSERT_FALSE(fm_supervisor_is_mounted(sim.sup, "three"));
+			CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, "one",
+							   is_up ? FM_WANT_UP : FM_WANT_DOWN));
+			CU_ASSERT_FALSE(fm_supervisor_is_sealed(sim.sup, "one"));
+			CU_ASSERT_EQUAL(fm_supervisor_is_mounted(sim.sup, "one"), is_mounted);
+			kill_supervisor(false);
+			start_supervisor();
+		}
+		for (unsigned i = 0; i < 3; i++)
+			CU_ASSERT_FALSE(is_in_file(named_files[i], "given-away"));
+		end();
+	}
+}
+
+/* The namespace that had the name, for another mount point: all that is known of it goes on. */
+static void test_another_mount_point(void)
+{
+	for (unsigned is_restart = 0; is_restart < 2; is_restart++) {
+		begin_sealed_down(UUID_OF_ONE);
+		sim.volume[0].mount_point = "/mnt/elsewhere";
+		is_sealed_down("one");
+		CU_ASSERT_EQUAL(seal(false, false), 0);
+		run_for(20 * S);
+		sim.volume[0].mount_point = points[0];
+		if (is_restart) {
+			kill_supervisor(false);
+			start_supervisor();
+		} else {
+			set_config();
+		}
+		run_for(20 * S);
+		CU_ASSERT_TRUE(fm_supervisor_wants(sim.sup, "one", FM_WANT_DOWN));
+		CU_ASSERT_FALSE(fm_supervisor_is_sealed(sim.sup, "one"));
+		end();
+	}
+}
+
 /* Each of two that had the name of a third one has its own when they come back. */
 static void test_called_anew_taken_again(void)
 {
@@ -7363,6 +7439,8 @@ static const struct fm_test tests[] = {
 	{"also where they do so at a reload", test_called_anew_reloaded},
 	{"also if it was gone for a while", test_called_anew_later},
 	{"and another one has got its name meanwhile", test_called_anew_taken},
+	{"one that was never configured before has", test_called_anew_new},
+	{"the same one, to be mounted elsewhere, goes on", test_another_mount_point},
 	{"or several have", test_called_anew_taken_again},
 	{"of whom no more are known than there can be", test_called_anew_bound},
 	{"who is forgotten stays so where something else had its name", test_forgotten_of_its_name},
