@@ -136,6 +136,18 @@ int fm_supervisor_give_away(struct fm_json *all, const char *name, const struct 
 	return ret;
 }
 
+const char *fm_supervisor_find_given(const struct fm_state_file *file,
+				     const struct fm_volume *volume)
+{
+	const char *key;
+	struct fm_json *entry;
+
+	for (void *it = NULL; fm_json_next(file->entries, &it, &key, &entry);)
+		if (is_given_away(key) && is_of(entry, volume))
+			return key;
+	return NULL;
+}
+
 /* What the files have it under, if that is another name. It holds as long as the files. */
 static const char *find_former_name(const struct files *files, const struct fm_volume *now)
 {

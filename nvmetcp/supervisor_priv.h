@@ -756,6 +756,10 @@ void fm_supervisor_forget_state(struct fm_supervisor *sup);
  * until its volume is configured again. What does not say of which volume it is, is dropped.
  * -ENOMEM. */
 int fm_supervisor_give_away(struct fm_json *all, const char *name, const struct fm_json *entry);
+/* The key under which that is. NULL: the file has nothing of the volume there. It holds as long as
+ * the entry. */
+const char *fm_supervisor_find_given(const struct fm_state_file *file,
+				     const struct fm_volume *volume);
 /* NULL: no volume of that name is configured. It is the configuration's. */
 const struct fm_volume *fm_supervisor_find_named(const struct fm_supervisor_config *config,
 						 const char *name);

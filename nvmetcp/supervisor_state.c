@@ -218,20 +218,29 @@ int fm_supervisor_save_nodes(struct fm_supervisor *sup)
 	return ret;
 }
 
+/* Where the file has what is of the volume: of one that is configured no more, whose name another
+ * one has got, beside those of names. */
+static const char *key_of(const struct fm_supervised *v, const struct fm_state_file *file)
+{
+	const char *given = v->is_retired ? fm_supervisor_find_given(file, v->volume) : NULL;
+
+	return given ? given : v->volume->name;
+}
+
 /*
  * What is no longer configured neither reads nor changes what is known of another volume, which has
  * got its name meanwhile.
  */
 static bool is_anothers(const struct fm_supervised *v, const struct fm_state_file *file)
 {
-	return v->is_retired && fm_supervisor_is_of_another(
-					fm_json_get(file->entries, v->volume->name), v->volume);
+	return v->is_retired &&
+	       fm_supervisor_is_of_another(fm_json_get(file->entries, key_of(v, file)), v->volume);
 }
 
 static const struct fm_json *entry_of(const struct fm_supervised *v,
 				      const struct fm_state_file *file)
 {
-	return is_anothers(v, file) ? NULL : fm_json_get(file->entries, v->volume->name);
+	return is_anothers(v, file) ? NULL : fm_json_get(file->entries, key_of(v, file));
 }
 
 /*
@@ -248,8 +257,8 @@ static int replace_entry(const struct fm_supervised *v, struct fm_state_file *fi
 			 struct fm_json *entry, struct fm_err *err)
 {
 	struct fm_supervisor *sup = v->sup;
-	const char *volume = v->volume->name;
-	struct fm_json *before = fm_json_share(fm_json_get(file->entries, volume));
+	const char *key = key_of(v, file);
+	struct fm_json *before = fm_json_share(fm_json_get(file->entries, key));
 	int ret;
 
 	if (is_anothers(v, file) ||
@@ -258,14 +267,14 @@ static int replace_entry(const struct fm_supervised *v, struct fm_state_file *fi
 		fm_json_free(before);
 		return 0;
 	}
-	ret = fm_json_set(file->entries, volume, entry) < 0
+	ret = fm_json_set(file->entries, key, entry) < 0
 		      ? fm_err_set(err, -ENOMEM, "out of memory")
 		      : save_file(sup, file, err);
 	file->is_in_doubt = ret < 0;
 	if (ret < 0 && before)
-		(void)fm_json_set(file->entries, volume, fm_json_share(before));
+		(void)fm_json_set(file->entries, key, fm_json_share(before));
 	else if (ret < 0)
-		(void)fm_json_delete(file->entries, volume);
+		(void)fm_json_delete(file->entries, key);
 	fm_json_free(before);
 	return ret;
 }
@@ -424,7 +433,7 @@ void fm_supervised_forget_seal(struct fm_supervised *v)
 	v->is_unheard = false;
 	v->unsealed_why[0] = '\0';
 	if (!is_anothers(v, &sup->sealed) &&
-	    fm_json_delete(sup->sealed.entries, v->volume->name) == 0 &&
+	    fm_json_delete(sup->sealed.entries, key_of(v, &sup->sealed)) == 0 &&
 	    save_file(sup, &sup->sealed, &err) < 0) {
 		sup->sealed.is_in_doubt = true;
 		fm_log_warn("state: %s", err.text);

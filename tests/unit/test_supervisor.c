@@ -5420,6 +5420,49 @@ static void test_called_anew_new(void)
 	}
 }
 
+/*
+ * The one that had the name is in use yet, and unmounted when another one of its subsystem, of
+ * which nothing is written there, has got it: what it was mounted as is not that one's.
+ */
+static void test_called_anew_busy(void)
+{
+	for (unsigned is_restart = 0; is_restart < 2; is_restart++) {
+		struct fm_err err;
+
+		begin_shared("n1", "n1");
+		sim.volume[0].uuid = UUID_OF_ONE;
+		sim.volume[0].nsid = 1;
+		make_second_new(true);
+		sim.volume[1].name = "two";
+		sim.volume[1].mode = FM_VOLUME_EXCLUSIVE;
+		sim.volume[1].uuid = "";
+		sim.volume[1].nsid = 2;
+		sim.volume_count = 2;
+		start_supervisor();
+		wish(1, FM_WANT_DOWN, false);
+		run_for(20 * S);
+		CU_ASSERT_EQUAL(seal(true, false), 0);
+		run_for(20 * S);
+		sim.mood.is_busy = true;
+		set_second("one", false);
+		if (is_restart)
+			set_second("one", true);
+		CU_ASSERT_TRUE(sim.mounted[0].is_there);
+		sim.mood.is_busy = false;
+		run_for(120 * S);
+		CU_ASSERT_FALSE(sim.mounted[0].is_there);
+		CU_ASSERT_FALSE(is_in_file(FM_SUPERVISOR_MOUNTED, "\"one\""));
+		CU_ASSERT_TRUE(is_in_file(FM_SUPERVISOR_MOUNTED, "\"size_bytes\": 1073741824"));
+		sim.has_another = true;
+		set_second("one", true);
+		CU_ASSERT_EQUAL(fm_supervisor_wish(sim.sup, "one", FM_WANT_UP, false, &err), 0);
+		run_for(60 * S);
+		/* It may be mounted, which a helper process cannot do here. */
+		CU_ASSERT_STRING_EQUAL(shown(0, "error"), "another device");
+		end();
+	}
+}
+
 /* The namespace that had the name, for another mount point: all that is known of it goes on. */
 static void test_another_mount_point(void)
 {
@@ -7441,6 +7484,7 @@ static const struct fm_test tests[] = {
 	{"and another one has got its name meanwhile", test_called_anew_taken},
 	{"one that was never configured before has", test_called_anew_new},
 	{"the same one, to be mounted elsewhere, goes on", test_another_mount_point},
+	{"while the one that had it is in use", test_called_anew_busy},
 	{"or several have", test_called_anew_taken_again},
 	{"of whom no more are known than there can be", test_called_anew_bound},
 	{"who is forgotten stays so where something else had its name", test_forgotten_of_its_name},
