@@ -450,6 +450,21 @@ static void take_forgotten(struct fm_supervisor *sup, const struct fm_supervisor
 	fm_supervisor_end_forgetting(sup, now->name);
 }
 
+/* Whether all that is written by its name is of another namespace; false: nothing is. */
+static bool is_new_by_name(const struct files *files, const struct fm_volume *now)
+{
+	bool is_any = false;
+
+	for (unsigned i = 0; i < FILES; i++) {
+		const struct fm_json *entry = fm_json_get(files->at[i]->entries, now->name);
+
+		if (entry && !is_of_other_namespace(entry, now))
+			return false;
+		is_any = is_any || entry;
+	}
+	return is_any;
+}
+
 static void take_names(struct fm_supervisor *sup, const struct fm_supervisor_config *config)
 {
 	struct files files = files_of(sup);
@@ -459,8 +474,11 @@ static void take_names(struct fm_supervisor *sup, const struct fm_supervisor_con
 		const struct fm_volume *now = &config->volumes[i];
 		const char *from = find_former_name(&files, now), *as = from;
 
-		if (!from)
+		if (!from) {
+			if (is_new_by_name(&files, now))
+				fm_supervisor_end_forgetting(sup, now->name);
 			continue;
+		}
 		if (is_given_away(from))
 			as += strlen(GIVEN_AWAY);
 		fm_log_info("volume %s: what is known of it as %.*s is of that name now", now->name,

@@ -5463,6 +5463,22 @@ static void test_called_anew_busy(void)
 	}
 }
 
+/* Nor is who was forgotten for what had its name when fmove-nvmed ran last forgotten for it. */
+static void test_forgotten_of_another(void)
+{
+	begin_sealed_down(UUID_OF_ONE);
+	make_second_new(false);
+	keep_forgotten("one", "n1");
+	start_with(&sim.volume[1], 1);
+	CU_ASSERT_TRUE(is_in_file(FM_SUPERVISOR_NODES, "\"n9\""));
+	CU_ASSERT_FALSE(is_in_file(FM_SUPERVISOR_NODES, "\"one\""));
+	kill_supervisor(false);
+	keep_forgotten("one", "n1");
+	start_with(&sim.volume[1], 1);
+	CU_ASSERT_TRUE(is_in_file(FM_SUPERVISOR_NODES, "\"one\""));
+	end();
+}
+
 /* The namespace that had the name, for another mount point: all that is known of it goes on. */
 static void test_another_mount_point(void)
 {
@@ -7485,6 +7501,7 @@ static const struct fm_test tests[] = {
 	{"one that was never configured before has", test_called_anew_new},
 	{"the same one, to be mounted elsewhere, goes on", test_another_mount_point},
 	{"while the one that had it is in use", test_called_anew_busy},
+	{"who was forgotten for the one before is not for the new one", test_forgotten_of_another},
 	{"or several have", test_called_anew_taken_again},
 	{"of whom no more are known than there can be", test_called_anew_bound},
 	{"who is forgotten stays so where something else had its name", test_forgotten_of_its_name},
