@@ -2,6 +2,7 @@
 # Goal:   the callback for the Trainer puts what all ranks have written, waits wherever the Trainer may remove next what is still being
 #         put, and goes on waiting for what a signal interrupted it within; its link leads to what is on disk.
 # Method: the calls that the Trainer makes, in its order, without it; puts that end when they may. test_transformers.py has the real one.
+import errno
 import os
 import sys
 import threading
@@ -31,15 +32,16 @@ class Puts:
 
     def __init__(self):
         self.may_end = threading.Event()
-        self.put, self.led, self.checked, self.options = [], [], [], None
+        self.put, self.led, self.checked, self.timeout, self.options = [], [], [], None, None
 
-    def put_tree(self, source, to, *, options, **_):
+    def put_tree(self, source, to, *, timeout, options, **_):
         assert self.may_end.wait(HANG_S)
         self.put.append(str(to))
-        self.options = options
+        self.timeout, self.options = timeout, options
 
-    def check_link(self, to, latest):
-        self.checked.append(f"{to} {latest}")
+    def check_link(self, to, latest, timeout):
+        self.checked.append(f"{to} {latest} {timeout}")
+        return timeout - 30
 
     def lead(self, to, *_, **__):
         self.led.append(str(to))
@@ -100,13 +102,27 @@ class Calls(Case):
             self.made(latest="last", options=fmove.Options(durability="memory"))
         self.assertEqual(why.exception.code, "EINVAL")
         self.puts.may_end.set()
-        for latest, durability in (("last", "disk"), (None, None)):
-            callback = self.made(latest=latest)
+        for latest, durability, timeout in (("last", "disk", 60.0), (None, None, 90.0)):
+            callback = self.made(latest=latest, timeout=90.0)
             self.call(callback, "on_save")
             self.call(callback, "on_train_end")
-            self.assertEqual(self.puts.options.durability, durability)
+            self.assertEqual((self.puts.options.durability, self.puts.timeout), (durability, timeout))
         self.assertEqual(self.puts.led, [self.name("run/checkpoint-1")])
-        self.assertEqual(self.puts.checked, [self.name("run/checkpoint-1") + " last"])
+        self.assertEqual(self.puts.checked, [self.name("run/checkpoint-1") + " last 90.0"])
+
+    def test_a_store_that_hangs_for_a_moment(self):
+        """The look at the link fails of it, and the put may wait for longer."""
+        late = fmove.errors.error(errno.ETIMEDOUT, "the store does not answer", exit=4)
+        source = os.path.join(self.here, "checkpoint-1")
+        os.mkdir(source)
+        with open(os.path.join(source, "model"), "wb") as file:
+            file.write(b"1")
+        callback = FmoveCallback(self.name("run"), latest="last")
+        with mock.patch.object(self.fm, "stat", side_effect=late):
+            self.call(callback, "on_save")
+            self.call(callback, "on_train_end")
+        self.assertEqual(os.readlink(f"{self.store}/run/last"), "checkpoint-1")
+        self.assertEqual(self.stored("run/last/model"), b"1")
 
     def test_what_other_ranks_write_is_put_too(self):
         """Each writes a file of its own at the end, and comes to on_save then."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Goal:   whatever goes wrong is one exception with its cause; nothing half-done gets a name, and the next call works.
 # Method: daemons that are absent, shut, or killed in the midst; full stores; forks; signals; callbacks that raise; 200 saves.
+import contextlib
 import errno
 import gc
 import os
@@ -441,22 +442,62 @@ class Ends(Case):
         self.assert_idle()
         self.assertFalse(self.fm.exists(self.name("f")))
 
+    def looking(self, takes, code):
+        """The look at a link takes so many seconds, and fails."""
+        clock, gone = time.monotonic, []
+
+        def stat(*_, **__):
+            gone.append(takes)
+            raise fmove.errors.error(code, "nobody is there", exit=4)
+
+        both = contextlib.ExitStack()
+        both.enter_context(mock.patch.object(time, "monotonic", lambda: clock() + sum(gone)))
+        both.enter_context(mock.patch.object(self.fm, "stat", stat))
+        return both
+
     def test_a_timeout_counts_once(self):
-        """Of a put, and of the look at the link before it."""
+        """Of a put, and of the look at the link before it. So does that of a group's commit."""
+        asked, ask = [], self.fm.ask
+        group = self.fm.group(self.name("d"), members=1)
+        group.put(b"1", "f")
+        calls = {
+            "put": lambda: self.fm.put(b"1", self.name("f"), latest="last", timeout=10.0),
+            "group_commit": lambda: group.commit(latest="last", timeout=10.0),
+        }
         for code in (errno.ETIMEDOUT, errno.EHOSTUNREACH):
-            late = fmove.errors.error(code, "nobody is there", exit=4)
-            with mock.patch.object(self.fm, "stat", side_effect=late):
-                with self.assertRaises(fmove.FmoveError) as why:
-                    self.fm.put(b"1", self.name("f"), latest="last", timeout=9.0)
-            self.assertEqual(why.exception.errno, code)
-        self.assert_names([])
+            for call in calls.values():
+                with self.looking(10.0, code), self.assertRaises(fmove.FmoveError) as why:
+                    call()
+                self.assertEqual(why.exception.errno, code)
+        self.assert_seen([])
+        with mock.patch.object(self.fm, "ask", lambda op, *rest: asked.append((op, rest[0])) or ask(op, *rest)):
+            for call in calls.values():
+                with self.looking(8.0, errno.ETIMEDOUT):
+                    call()
+        left = {op: fields.get("timeout_ms", 0) for op, fields in asked}
+        for op in calls:
+            self.assertTrue(0 < left[op] <= 2000, left)
+        self.assert_seen(["d", "f", "last"])
+
+    def test_a_look_that_fails_ends_nothing(self):
+        """The put may wait for longer than the look does."""
+        for code in (errno.ETIMEDOUT, errno.EHOSTUNREACH):
+            for how in ({}, {"timeout": 1800.0}):
+                with self.looking(31.0, code):
+                    self.fm.put(b"1", self.name("f"), force=True, latest="last", **how)
+                self.assertEqual(os.readlink(f"{self.store}/last"), "f")
+                os.unlink(f"{self.store}/last")
 
     def test_a_daemon_that_does_not_answer(self):
         """The look at the link says so, too."""
-        with mock.patch.object(connection, "ANSWER_S", -9.0):
-            with self.assertRaises(TimeoutError) as why:
-                self.fm.put(b"1", self.name("f"), latest="last", timeout=9.0)
+        self.fm.ping()
+        send = self.fm._link._send
+        with mock.patch.object(connection, "ANSWER_S", 0.0):
+            with mock.patch.object(self.fm._link, "_send", lambda op, *rest: op == "look" or send(op, *rest)):
+                with self.assertRaises(TimeoutError) as why:
+                    self.fm.put(b"1", self.name("f"), latest="last", timeout=0.3)
         self.assertEqual(why.exception.exit, 4)
+        self.assertIn("fmoved does not answer", str(why.exception))
         self.assert_names([])
 
     def test_closed_under_others(self):

@@ -14,13 +14,14 @@ import secrets
 import stat as modes
 import struct
 import threading
+import time
 from dataclasses import replace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import ranges as _ranges
 from . import stream, tree
 from .buffer import Buffer
-from .errors import UNREACHABLE, FmoveError, error
+from .errors import FmoveError, error
 from .group import COMMIT_S, Group, check_latest, new_id
 from .link import ANSWER_S, SOCKET, Event, Link, Request, close_after_fork
 from .names import HUB, Name, from_json, hub_fields, parse, to_json
@@ -48,6 +49,7 @@ ENTRIES_MAX = 4 << 20  # a node reads a directory again for each page of it: hou
 MEMORY_PUT_MAX = 64 << 20  # bytes in memory of which a put makes a copy; more go through a pipe
 PROGRESS_MS = 200
 FLOCK = "hhqqi0q"  # struct flock
+LEAST_S = 0.001  # of a timeout: 0 would be without end
 REMOVE_S = 3600.0  # millions of files may be in a directory
 
 
@@ -151,7 +153,7 @@ class Connection:
         check_latest(latest, keep_last)
         if latest is not None:
             options = on_disk(options, group)
-            self.check_link(to, latest, timeout)
+            timeout = self.check_link(to, latest, timeout)
         fields = _put_fields(force, group, options)
         if isinstance(source, (bytes, bytearray, memoryview)):
             result = self._put_bytes(memoryview(source).cast("B"), to, fields, timeout, progress)
@@ -162,19 +164,28 @@ class Connection:
             result = replace(result, rotated=self.lead(to, latest, keep_last))
         return result
 
-    def check_link(self, published: Name, latest: str, timeout: Optional[float] = None) -> None:
+    def check_link(
+        self, published: Name, latest: str, timeout: Optional[float] = None
+    ) -> Optional[float]:
         """EEXIST: what has that name, beside what is to be published, is no link, and none could be
-        led. What cannot be looked at, since it is not there or may not be read, the publication
-        tells of; but not that nobody answers: it would wait as long again."""
+        led. What is left of the timeout for the publication, which tells of what cannot be looked
+        at, unless the time is up: it may wait for longer than a look does."""
         name = published.beside(latest)
+        begun = time.monotonic()
+
+        def left() -> Optional[float]:
+            gone = time.monotonic() - begun
+            return None if timeout is None else max(LEAST_S, timeout - gone)
+
         try:
             entry = self.stat(name, follow_symlinks=False, timeout=timeout)
-        except FmoveError as why:
-            if why.exit == UNREACHABLE:
+        except FmoveError:
+            if left() == LEAST_S:
                 raise
-            return
-        if entry.leads_to is None:
-            raise error(errno.EEXIST, f"{name} is there, and no symbolic link")
+        else:
+            if entry.leads_to is None:
+                raise error(errno.EEXIST, f"{name} is there, and no symbolic link")
+        return left()
 
     def lead(
         self, published: Name, latest: str, keep_last: int = 0, *, later: bool = False

@@ -104,14 +104,13 @@ class Group:
         led to with this the last so many stay.
         """
         check_latest(latest, keep_last)
-        if latest is not None:
-            self.check_link(latest, timeout)
-        self._ask("group_commit", _expected(members, expect, force), timeout)
+        left = timeout if latest is None else self.check_link(latest, timeout)
+        self._ask("group_commit", _expected(members, expect, force), left)
         return Rotated() if latest is None else self.lead(latest, keep_last)
 
-    def check_link(self, latest: str, timeout: float = COMMIT_S) -> None:
+    def check_link(self, latest: str, timeout: float = COMMIT_S) -> Optional[float]:
         """As Connection's, before the commit."""
-        self.connection.check_link(self.name, latest, timeout)
+        return self.connection.check_link(self.name, latest, timeout)
 
     def lead(self, latest: str, keep_last: int = 0) -> Rotated:
         """Of what is committed, as commit() does then."""
@@ -121,7 +120,7 @@ class Group:
         """It ends, with all that came."""
         self._ask("group_discard", {}, timeout)
 
-    def _ask(self, op: str, fields: Dict[str, Any], timeout: float) -> None:
+    def _ask(self, op: str, fields: Dict[str, Any], timeout: Optional[float]) -> None:
         self.connection.answer(
             op, {**self.name.fields(), "group": self.id, **fields}, timeout=timeout
         )

@@ -93,11 +93,10 @@ class FmoveCallback(TrainerCallback):  # type: ignore[misc]
 
     def _save(self, source: str, to: Name) -> None:
         fm = self._connection or connect()
+        timeout: Optional[float] = self._timeout
         if self._latest is not None:
-            fm.check_link(to, self._latest)
-        fm.put_tree(
-            source, to, force=self._force, timeout=self._timeout, options=self._options
-        )
+            timeout = fm.check_link(to, self._latest, timeout)
+        fm.put_tree(source, to, force=self._force, timeout=timeout, options=self._options)
         if self._latest is not None:
             fm.lead(to, self._latest, self._keep_last, later=True)
 
