@@ -191,7 +191,7 @@ class Put(Case):
             self.fm.put(b"1", self.name("f"), latest="last")
         self.assertFalse(why.exception.is_published)
         self.assertFalse(self.fm.exists(self.name("f")))
-        with mock.patch.object(self.fm, "check_link"):  # it came meanwhile
+        with mock.patch.object(self.fm, "check_link", return_value=None):  # it came meanwhile
             with self.assertRaises(FileExistsError) as why:
                 self.fm.put(b"1", self.name("f"), latest="last")
         self.assertTrue(why.exception.is_published)
