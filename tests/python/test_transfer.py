@@ -143,6 +143,54 @@ class Put(Case):
         os.close(writer)
         self.assertEqual((self.stored("closed"), self.stored("another")), (b"2", b"2"))
 
+    def test_what_is_kept_for_a_lock_and_opened_again_by_the_program(self):
+        """The same file, by the same number."""
+        path, other = self.local("f", b"1"), self.local("other", b"2")
+        for put in (path, other):
+            with open(path, "r+b") as file:
+                fcntl.lockf(file, fcntl.LOCK_EX)
+                self.fm.put(path, self.name("f"), force=True)
+                number = connection._kept[-1].fileno()
+                again = os.open(path, os.O_RDONLY)
+                os.dup2(again, number)
+                os.close(again)
+                os.lseek(number, 1, os.SEEK_SET)
+                self.fm.put(put, self.name("again"), force=True)
+                self.assertEqual(os.lseek(number, 0, os.SEEK_CUR), 1)
+            self.fm.put(put, self.name("again"), force=True)
+            gc.collect()
+            self.assertEqual(os.lseek(number, 0, os.SEEK_CUR), 1)
+            os.close(number)
+
+    def test_a_file_system_that_fails(self):
+        """As of a server that has ended: what was opened of it is closed, and what is kept of it
+        for a lock stays, and keeps no other file from being put."""
+        path, other = self.local("f", b"1"), self.local("other", b"2")
+        has_ended = []
+        fstat = os.fstat
+
+        def fails(number):
+            if has_ended:
+                raise OSError(errno.ESTALE, "it is gone")
+            return fstat(number)
+
+        self.fm.ping()
+        before = descriptors()
+        with mock.patch.object(os, "fstat", fails):
+            with connection._opened(path):
+                has_ended.append(True)
+            self.assertEqual(descriptors(), before)
+            has_ended.clear()
+            with open(path, "r+b") as file:
+                fcntl.lockf(file, fcntl.LOCK_EX)
+                self.fm.put(path, self.name("f"), force=True)
+                has_ended.append(True)
+                self.fm.put(other, self.name("other"), force=True)
+                self.assertEqual(descriptors(), before + 2)
+                has_ended.clear()
+            self.fm.put(other, self.name("other"), force=True)
+        self.assertEqual(descriptors(), before)
+
     def test_pipe(self):
         reader, writer = os.pipe()
         thread = threading.Thread(target=lambda: (os.write(writer, b"x" * 50000), os.close(writer)))

@@ -628,17 +628,17 @@ def _opened(named: Union[int, str, "os.PathLike[str]", io.IOBase]) -> Iterator[i
 def _opened_at(path: Union[str, bytes]) -> Owned:
     there = os.stat(path)
     kept = _take_kept()
-    same = [file for file in kept if os.path.samestat(os.fstat(file.fileno()), there)]
+    same = [file for file in kept if _is_of(file.fileno(), there)]
     same = [file for file in same if _access(file.fileno()) != os.O_WRONLY][:1]
     _close_or_keep([file for file in kept if file not in same])
     if same:
         os.lseek(same[0].fileno(), 0, os.SEEK_SET)
         return same[0]
-    return _known(Owned(path))
+    return _marked(Owned(path))
 
 
-def _known(file: Owned) -> Owned:
-    file.opened = os.fstat(file.fileno())
+def _marked(file: Owned) -> Owned:
+    file.mark()
     return file
 
 
@@ -648,17 +648,19 @@ def _access(fd: int) -> int:
 
 def _opened_again(fd: int) -> Optional[Owned]:
     """None: it is somebody else's, who opened it for us; or nobody can say when to close it."""
-    access = _access(fd)
+    access, there = _access(fd), os.fstat(fd)
     kept = _take_kept()
-    same = [file for file in kept if _is_of(file.fileno(), fd, access)][:1]
+    same = [file for file in kept if _is_of(file.fileno(), there)]
+    same = [file for file in same if _access(file.fileno()) == access][:1]
     _close_or_keep([file for file in kept if file not in same])
     try:
         _is_locked(fd)
         if same:
             os.lseek(same[0].fileno(), 0, os.SEEK_SET)
             return same[0]
-        return _known(owned(os.open, f"/proc/self/fd/{fd}", access | os.O_CLOEXEC))
+        return _marked(owned(os.open, f"/proc/self/fd/{fd}", access | os.O_CLOEXEC))
     except OSError:
+        _close_or_keep(same)
         return None
 
 
@@ -674,9 +676,11 @@ def _take_kept() -> List[Owned]:
     return [file for file in taken if file.is_there()]
 
 
-def _is_of(kept: int, fd: int, access: int) -> bool:
-    is_same = os.path.samestat(os.fstat(kept), os.fstat(fd))
-    return is_same and _access(kept) == access
+def _is_of(kept: int, there: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.fstat(kept), there)
+    except OSError:  # of its file system
+        return False
 
 
 def _close_or_keep(files: List[Owned], if_unknown: bool = True) -> None:

@@ -7,23 +7,37 @@ stays open. Between the calls that `map` makes it runs none.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import io
 import itertools
 import os
-from typing import Any, Callable, Optional, Tuple
+import signal
+from typing import Any, Callable, Tuple
 
 
 class Owned(io.FileIO):
-    """One that closes what it opened, if that is known. A program may have closed its number and
-    have another file by it: that stays open, also when this is destructed."""
+    """One that closes what it opened, if that is marked. A program may have closed its number and
+    have another file by it, or the same one again: that stays open, also when this is destructed.
 
-    opened: Optional[os.stat_result] = None
+    A signal to be sent when it can be read or written, and nobody to get it: that does nothing, and
+    nobody else asks for it. It belongs to what was opened, and no file system is asked for it."""
+
+    _is_marked = False
+
+    def mark(self) -> None:
+        with contextlib.suppress(OSError):  # it is closed as any other file then
+            fcntl.fcntl(self.fileno(), fcntl.F_SETSIG, signal.SIGRTMAX)
+            self._is_marked = True
 
     def is_there(self) -> bool:
+        if not self._is_marked:
+            return True
         try:
-            return self.opened is None or os.path.samestat(os.fstat(self.fileno()), self.opened)
-        except OSError:
+            told = [fcntl.fcntl(self.fileno(), ask) for ask in (fcntl.F_GETSIG, fcntl.F_GETOWN)]
+        except OSError:  # EBADF
             return False
+        return told == [signal.SIGRTMAX, 0]
 
     def close(self) -> None:
         if self.closed or self.is_there():
