@@ -3,6 +3,7 @@
 #include "client/lib/own_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,14 +13,26 @@
 #define KEPT_MAX 256u	/* what is more stays open for good */
 
 /*
- * Those of files with a lock. Without a lock of their own, which a child could find taken: whoever
- * makes one busy has it alone.
+ * Those of files with a lock, the number plus one; 0: none. Without a lock of their own, which a
+ * child could find taken: whoever takes one out has it alone.
  */
-static struct {
-	atomic_int number;	/* plus one; 0: none; -1: busy */
-	dev_t dev;		/* of what it was: the caller may have closed it, as with ... */
-	ino_t ino;		/* ... closefrom(3), and the number be another file's */
-} kept[KEPT_MAX];
+static atomic_int kept[KEPT_MAX];
+
+/*
+ * The caller may close what is kept, as with closefrom(3), and the number be another file's, or of
+ * the same file opened anew. So ours has a mark, which belongs to what was opened: a signal to be
+ * sent when it can be read, and nobody to get it. That does nothing, nobody else asks for it, and
+ * no file system is asked for it.
+ */
+static int mark(int own)
+{
+	return fcntl(own, F_SETSIG, SIGRTMAX);
+}
+
+static bool is_marked(int number)
+{
+	return fcntl(number, F_GETSIG) == SIGRTMAX && fcntl(number, F_GETOWN) == 0;
+}
 
 /* By anybody, this process among them; also if nobody can say. */
 static bool is_locked(int fd)
@@ -31,19 +44,11 @@ static bool is_locked(int fd)
 
 static void keep(int own)
 {
-	struct stat st;
-
-	if (fstat(own, &st) < 0)
-		return;
 	for (unsigned i = 0; i < KEPT_MAX; i++) {
 		int none = 0;
 
-		if (!atomic_compare_exchange_strong(&kept[i].number, &none, -1))
-			continue;
-		kept[i].dev = st.st_dev;
-		kept[i].ino = st.st_ino;
-		atomic_store(&kept[i].number, own + 1);
-		return;
+		if (atomic_compare_exchange_strong(&kept[i], &none, own + 1))
+			return;
 	}
 }
 
@@ -58,16 +63,10 @@ static void close_or_keep(int own)
 static void look_again(void)
 {
 	for (unsigned i = 0; i < KEPT_MAX; i++) {
-		int number = atomic_load(&kept[i].number);
-		struct stat st;
-		bool is_ours;
+		int number = atomic_load(&kept[i]);
 
-		if (number <= 0 || !atomic_compare_exchange_strong(&kept[i].number, &number, -1))
-			continue;
-		is_ours = fstat(number - 1, &st) == 0 && st.st_dev == kept[i].dev &&
-			  st.st_ino == kept[i].ino;
-		atomic_store(&kept[i].number, 0);
-		if (is_ours)
+		if (number > 0 && atomic_compare_exchange_strong(&kept[i], &number, 0) &&
+		    is_marked(number - 1))
 			close_or_keep(number - 1);
 	}
 }
@@ -88,7 +87,8 @@ int fm_own_file_open(int fd)
 	own = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (own < 0)
 		return -1;
-	if (fstat(own, &again) < 0 || again.st_dev != st.st_dev || again.st_ino != st.st_ino) {
+	if (fstat(own, &again) < 0 || again.st_dev != st.st_dev || again.st_ino != st.st_ino ||
+	    mark(own) < 0) {
 		close_or_keep(own);
 		return -1;
 	}

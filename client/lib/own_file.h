@@ -8,7 +8,7 @@
  * Whoever closes any descriptor of a file gives up the locks (fcntl, lockf) that his process has of
  * it. So a file that has a lock gets none; and if one was taken meanwhile, by another thread or a
  * function that the call called, the description stays open until a later put finds the file
- * without one, and is forgotten if it has become another file's. A lock that another thread takes
+ * without one, and is forgotten if the caller has closed it. A lock that another thread takes
  * in the moment between that look and the close goes: no call closes only what has none.
  */
 #ifndef FM_CLIENT_OWN_FILE_H

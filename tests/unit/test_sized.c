@@ -701,6 +701,30 @@ static void test_kept_is_anothers(void)
 	down(c);
 }
 
+/* Goal: nor is it if that is the same file, opened anew. */
+static void test_kept_is_opened_anew(void)
+{
+	const struct fmove_options opts = {
+		.struct_size = sizeof(opts), .progress_ms = 1000, .progress = lock_it};
+	struct flock none = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+	struct fmove *c = up(1, 0);
+	int kept, anew;
+
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_SET), 0);
+	counts->tells_progress = true;
+	CU_ASSERT_EQUAL(put(c, &opts, NULL, NULL), 0);
+	kept = other_of_file();
+	CU_ASSERT_TRUE_FATAL(kept >= 0);
+	CU_ASSERT_EQUAL(fcntl(fd, F_SETLK, &none), 0);
+	anew = openat(dir, "file", O_RDONLY | O_CLOEXEC);
+	CU_ASSERT_EQUAL(dup2(anew, kept), kept);
+	CU_ASSERT_EQUAL(close(anew), 0);
+	CU_ASSERT_EQUAL(put(c, NULL, NULL, NULL), 0);
+	CU_ASSERT_EQUAL(close(kept), 0);
+	CU_ASSERT_EQUAL(other_of_file(), -1);
+	down(c);
+}
+
 static void make_hub(void)
 {
 	for (unsigned i = 0; i < HUB_DIRS; i++)
@@ -759,6 +783,7 @@ static const struct fm_test tests[] = {
 	{ "what the caller has locked stays locked", test_locks_stay },
 	{ "what is locked meanwhile stays locked", test_later_locks_stay },
 	{ "a number that was kept may be another file's", test_kept_is_anothers },
+	{ "or of the same file, opened anew", test_kept_is_opened_anew },
 	{ "the calls leave nothing behind", test_end },
 };
 FM_TEST_MAIN("sized", tests)
