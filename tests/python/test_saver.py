@@ -185,6 +185,34 @@ class Save(Case):
         made.wait()
         self.assert_seen(["a", "b"])
 
+    def test_a_save_within_a_wait(self):
+        """It is waited for, too, by close() as well."""
+        for end in ("wait", "close"):
+            gate = Gate()
+            self.addCleanup(gate.close)
+            self.addCleanup(gate.is_open.set)
+            made = self.saver(connection=gate)
+            state = {"t": torch.ones(MIB)}
+            made.save(state, self.name(f"{end}-a"))
+            gate.is_open.set()
+            await_it(made._save.is_over, "it is saved")
+            gate.is_open.clear()
+            is_over, told = made._save.is_over, []
+            opener = threading.Timer(0.3, gate.is_open.set)
+
+            def looked():
+                if not told:
+                    told.append(True)
+                    made.save(state, self.name(f"{end}-b"))
+                    opener.start()
+                return is_over()
+
+            with mock.patch.object(made._save, "is_over", looked):
+                getattr(made, end)()
+            self.assertIsNone(made._save)
+            self.assertTrue(self.fm.exists(self.name(f"{end}-b")))
+            opener.join()
+
     def test_no_room_for_a_buffer(self):
         class Full(fmove.Connection):
             def put_buffer(self, *_, **__):

@@ -369,12 +369,14 @@ class Saver:
             self._tell()
 
     def _wait(self) -> Rotated:
-        save = self._save
-        if save is None:
-            return Rotated()
-        save.wait()
-        self._check()
-        return save.rotated
+        rotated = Rotated()
+        while True:  # a signal's handler may begin one meanwhile
+            save = self._save
+            if save is None:
+                return rotated
+            save.wait()
+            self._check()
+            rotated = save.rotated
 
     def close(self) -> None:
         """Waits, and gives the memory back."""
