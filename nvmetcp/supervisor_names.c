@@ -355,7 +355,7 @@ static const struct fm_json *find_entry(struct fm_supervisor *sup, const struct 
 
 /*
  * Whether another volume than that of the entry has got the name. Of which volume nobody knows may
- * be its own, and so may be what differs from it in the mount point alone.
+ * be its own, and so may be what no identity tells apart from it, as with another mount point.
  */
 static bool is_taken(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
 		     const struct fm_json *all, const char *name, const struct fm_json *entry)
