@@ -18,6 +18,7 @@ HOSTID=11111111-2222-3333-4444-555555555555
 HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:$HOSTID
 ADDR=127.0.0.2
 POINT=/run/volume
+EXT4_MIB=32		# of the disk's 512, which XFS wants: all of it is read once
 RO=',"read_only_device":true'
 EBUSY=-16 EACCES=-13 EINVAL=-22 ENOTEMPTY=-39 ELOOP=-40 ETIMEDOUT=-110 ESTALE=-116
 
@@ -26,24 +27,44 @@ need base64 findmnt blockdev od pgrep mkfs.ext4 mkfs.xfs xfs_io xfs_logprint tc 
 
 # ask JSON: sets reply.
 ask() {
+	local shown
+
 	reply=$("$FMOVE_BIN/nvme_helper" "$1") || true
-	echo "$1 -> $(sed 's/"superblock":"[^"]*"/"superblock":"..."/' <<< "$reply")"
+	shown=$reply
+	[[ ! $reply =~ \"superblock\":\"[^\"]*\" ]] || shown=${reply/"${BASH_REMATCH[0]}"/'"superblock":"..."'}
+	echo "$1 -> $shown"
+}
+
+# get KEY: sets got, the value of the first such key in the reply; as json, without a process.
+get() {
+	local LC_ALL=C key="\"$1\": *(\"[^\"]*\"|[^,}"$'\n'"]*)"
+
+	got=''
+	[[ $reply =~ $key ]] || return 0
+	got=${BASH_REMATCH[1]#\"}
+	got=${got%\"}
 }
 
 value() {
-	json "$1" <<< "$reply"
+	local got
+
+	get "$1"
+	printf '%s\n' "$got"
 }
 
 yes() {
 	ask "$1"
-	[ "$(value code)" = 0 ] || fail "$1: $reply"
+	get code
+	[ "$got" = 0 ] || fail "$1: $reply"
 }
 
 # no CODE WORD JSON: fails with that errno and that word in its line.
 no() {
 	ask "$3"
-	[ "$(value code)" = "$1" ] || fail "not $1: $3: $reply"
-	value text | grep -qi "$2" || fail "no \"$2\" in the text: $reply"
+	get code
+	[ "$got" = "$1" ] || fail "not $1: $3: $reply"
+	get text
+	[[ ${got,,} = *"${2,,}"* ]] || fail "no \"$2\" in the text: $reply"
 }
 
 # trouble KIND JSON
@@ -53,9 +74,12 @@ trouble() {
 }
 
 is_trouble() {
-	[ "$(value trouble)" = "$1" ] || fail "not $1: $2: $reply"
-	[ "$(value code)" -lt 0 ] || fail "no error: $reply"
-	say "$1: $(value text)"
+	get trouble
+	[ "$got" = "$1" ] || fail "not $1: $2: $reply"
+	get code
+	[ "$got" -lt 0 ] || fail "no error: $reply"
+	get text
+	say "$1: $got"
 }
 
 # connect_json [MORE]: a connect of NQN, the rest as in MORE, which begins with a comma.
@@ -66,7 +90,10 @@ connect_json() {
 
 # With the number that the device has now.
 device_json() {
-	printf '{"call":"%s","device":"/dev/%s","rdev":[%s]%s}' "$1" "$disk" "$(tr ':' ',' < "/sys/block/$disk/dev")" "${2:-}"
+	local rdev
+
+	read -r rdev < "/sys/block/$disk/dev"
+	printf '{"call":"%s","device":"/dev/%s","rdev":[%s]%s}' "$1" "$disk" "${rdev/:/,}" "${2:-}"
 }
 
 mount_json() {
@@ -126,7 +153,7 @@ identity() {
 }
 
 probe() {
-	check mkfs.ext4 -q -F "/dev/$disk"
+	check mkfs.ext4 -q -F "/dev/$disk" ${EXT4_MIB}m
 	yes "$(device_json probe ",\"wwid\":\"uuid.$UUID\"")"
 	[ "$(value superblock | sed 's,\\/,/,g' | base64 -d | od -An -tx1 -j1080 -N2)" = " 53 ef" ] || fail "no ext4 there: $reply"
 	[ "$(value uuid) $(value nsid) $(value size)" = "$UUID 1 $((512 << 20))" ] || fail "identity: $reply"
@@ -220,7 +247,7 @@ lazy_and_written() {
 	yes "$(device_json unmount ",\"point\":\"$POINT\",\"lazy\":true,\"sync\":true")"
 	[ -z "$(value sync_error)" ] || fail "not written: $reply"
 	check_not findmnt $POINT
-	dd "if=/dev/$disk" iflag=direct bs=1M status=none | grep -ca what-nobody-has-synced || fail "what was written is not on the device"
+	dd "if=/dev/$disk" iflag=direct bs=1M count=$EXT4_MIB status=none | grep -ca what-nobody-has-synced || fail "what was written is not on the device"
 	exec {held}>&-
 }
 
