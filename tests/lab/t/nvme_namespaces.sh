@@ -17,7 +17,7 @@
 NODES=/run/nodes
 GROWS=/dev/shm/grows
 MIB=1048576
-READS=256
+READS=64
 # A guest that stands still for seconds has not lost its targets.
 PATIENT='keep_alive = "3600s";'
 
@@ -44,7 +44,7 @@ make_target() {
 	need_module nvme_tcp
 	modprobe brd rd_nr=4 rd_size=65536 || skip "the kernel has no module brd"
 	mkdir /run/files
-	head -c $((8 * MIB)) /dev/urandom > /run/files/random
+	head -c $((2 * MIB)) /dev/urandom > /run/files/random
 	truncate -s 40M $GROWS
 	target_of reads /dev/ram0
 	target_of short /dev/ram1
@@ -105,7 +105,7 @@ digests() {
 
 # Nobody tries again in secret what a file could not be read of; nothing of it is published, and what came is kept.
 source_unreadable() {
-	check node_pair $NODES 7470
+	node_extra='memory = { arena = "32MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; };' check node_pair $NODES 7470
 	check node_wait $NODES/n1 tcp 1 1
 	nvmet_hide 3 $PREFIX:reads
 	echo 3 > /proc/sys/vm/drop_caches
