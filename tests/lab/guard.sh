@@ -184,7 +184,6 @@ net_mute() {
 # --- a node ---------------------------------------------------------------------------------------
 
 node_disk() {
-	mkdir -p $VAR
 	[ "$LAB_BOOT" != 1 ] || check mkfs.ext4 -q -F /dev/lab/disk1
 	check mount -t ext4 /dev/lab/disk1 $VAR
 	is_another_boot
@@ -223,7 +222,6 @@ configure() {
 	local host=11111111-2222-3333-4444-55555555555$((GUEST - 1))
 
 	for name in $VOLUMES; do
-		mkdir -p "$MNT/$name"
 		mode=exclusive type=ext4
 		[[ $name = own_* ]] || mode=shared-read
 		[[ $name != *_xfs ]] || type=xfs
@@ -255,14 +253,13 @@ node_begin() {
 
 	need mkfs.ext4 mkfs.xfs xfs_logprint ip dd
 	need_module nvme_tcp ext4 xfs
-	mkdir -p $N
+	for name in $VOLUMES; do
+		points+=("$MNT/$name")
+	done
+	mkdir -p $N $VAR "${points[@]}"
 	node_disk
 	node_peers
 	[ -e $VAR/conf ] || configure 1
-	for name in $VOLUMES; do
-		mkdir -p "$MNT/$name"
-		points+=("$MNT/$name")
-	done
 	"$FMOVE_BIN/mount_watch" $((GUEST - 1)) "$LAB_BOOT" "${points[@]}" &
 	watch=$!
 	node_conf $D $me "[::]:7471" "${peers[@]}" <<-C
@@ -306,11 +303,10 @@ mounted_as() {
 
 # waits_for VOLUME NODE,NODE: for these and nobody else.
 waits_for() {
-	local status names name
+	local field text names name
 
-	status=$(fmn status "$1" --json) || return
-	[ "$(json state <<< "$status")" = waiting ] || return
-	[[ $status =~ \"waits_for\":\ *\[([^]]*)\] ]] || return
+	nvmed_get "$1" state && [ "$field" = waiting ] || return
+	[[ $text =~ \"waits_for\":\ *\[([^]]*)\] ]] || return
 	names=${BASH_REMATCH[1]//[\" ]/}
 	[ ${#names} = ${#2} ] || return
 	for name in ${2//,/ }; do
@@ -437,10 +433,10 @@ has_heard_writer() {
 # The other one, of two nodes, has been silent for as long as its word counts. Force is for those that do not
 # answer: before that it would be refused, and said in vain.
 misses_other() {
-	local name
+	local name field text
 
 	for name in $SHARED; do
-		[ -n "$(nvmed_field "$name" why)" ] || return
+		nvmed_get "$name" why && [ -n "$field" ] || return
 	done
 }
 

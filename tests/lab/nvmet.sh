@@ -16,13 +16,14 @@ nvmet_load() {
 
 # nvmet_up NQN DEV UUID [DEV UUID]...: a subsystem with namespaces 1, 2 ...
 nvmet_up() {
-	local nqn=$1 subsystem=$NVMET/subsystems/$1 id=1
+	local nqn=$1 subsystem=$NVMET/subsystems/$1 id=1 number
 	shift
 
 	nvmet_load
 	check mkdir "$subsystem"
 	echo 1 > "$subsystem/attr_allow_any_host"
-	printf %s "$nqn" | cksum | cut -d' ' -f1 > "$subsystem/attr_serial"	# random at each making otherwise
+	nvmet_number "$nqn"
+	echo $number > "$subsystem/attr_serial"		# random at each making otherwise
 	while [ $# -gt 0 ]; do
 		nvmet_ns "$nqn" $id "$1" "$2"
 		id=$((id + 1))
@@ -57,9 +58,23 @@ nvmet_ns_again() {
 	echo 1 > "$ns/enable"
 }
 
+# nvmet_number TEXT: sets `number`, always the same one for a text, below 2^32.
+nvmet_number() {
+	local LC_ALL=C i char
+
+	number=5381
+	for ((i = 0; i < ${#1}; i++)); do
+		printf -v char %d "'${1:i:1}"
+		number=$(((number * 33 + char) & 0xffffffff))
+	done
+}
+
 # nvmet_uuid NAME: always the same one for a name.
 nvmet_uuid() {
-	printf 'aaaaaaaa-bbbb-cccc-dddd-%012x' "$(printf %s "$1" | cksum | cut -d' ' -f1)"
+	local number
+
+	nvmet_number "$1"
+	printf 'aaaaaaaa-bbbb-cccc-dddd-%012x' $number
 }
 
 # nvmet_port N ADDRESS PORT: where subsystems can be shown. Nobody listens there before one is.
@@ -239,19 +254,44 @@ nvmed_end() {
 	wait "$nvmed" || [ "$1" = KILL ] || fail "fmove-nvmed ended with status $?"
 }
 
-# nvmed_field VOLUME KEY: of its status; of keys that each controller has, the first one's.
+# nvmed_get VOLUME KEY: sets `text` to its status and `field` to that of it; of keys that each controller has, to the first one's. fmove is all
+# that is started: from a pipe the shell would read byte by byte, in two processes of its own, which takes an emulated processor longer than to
+# ask.
+nvmed_get() {
+	local LC_ALL=C key="\"$2\": *(\"[^\"]*\"|[^,}"$'\n'"]*)" file=/run/nvmed_get.$BASHPID status=0
+
+	field='' text=''
+	"$FMOVE_BIN/fmove" nvme status "$1" --json > "$file" 2> /dev/null || status=$?
+	IFS= read -r -d '' text < "$file" || true
+	[[ $text =~ $key ]] || return $status
+	field=${BASH_REMATCH[1]#\"}
+	field=${field%\"}
+	return $status
+}
+
+# nvmed_field VOLUME KEY: prints it.
 nvmed_field() {
-	"$FMOVE_BIN/fmove" nvme status "$1" --json 2> /dev/null | json "$2"
+	local field text status=0
+
+	nvmed_get "$@" || status=$?
+	printf '%s\n' "$field"
+	return $status
 }
 
 # nvmed_is VOLUME KEY VALUE: for wait_for.
 nvmed_is() {
-	[ "$(nvmed_field "$1" "$2")" = "$3" ]
+	local field text
+
+	nvmed_get "$1" "$2" || true
+	[ "$field" = "$3" ]
 }
 
 # nvmed_says VOLUME KEY WORD: that word is in it.
 nvmed_says() {
-	[[ $(nvmed_field "$1" "$2") = *"$3"* ]]
+	local field text
+
+	nvmed_get "$1" "$2" || true
+	[[ $field = *"$3"* ]]
 }
 
 has_no_helper() {
