@@ -14,8 +14,8 @@
 . "$LAB_TOP/tests/fault/expect.sh"
 
 CUTS=${LAB_ROUNDS:-2}
-MIB=8
-RATE=$((3 << 19))		# of the slow one: five seconds
+MIB=4				# twice the arena
+RATE=$((3 << 18))		# of the slow one: five seconds
 D=/run/node
 stores=(ext4 xfs)
 
@@ -43,7 +43,7 @@ start_node() {
 		rxe_up "rxe$wire" "wire$wire"
 	done
 	wait_for test -s "/out/pub.$other"
-	node_extra="memory = { arena = \"4MiB\"; slab = \"1MiB\"; total = \"128MiB\"; }; mover = { chunk = \"256KiB\"; };"
+	node_extra="memory = { arena = \"2MiB\"; slab = \"512KiB\"; total = \"128MiB\"; }; mover = { chunk = \"128KiB\"; };"
 	node_conf $D "n$GUEST" "[::]:7471" \
 		"$(node_peer "n$other" "$(wire_addr 0 $other):7471" "/out/pub.$other")" <<< "$node_extra"
 	check node_start $D
