@@ -230,6 +230,17 @@ wire_addr() {
 # to take down. Two rxe devices over dummies cannot talk to each other at all. For two devices in
 # one guest that reach each other through real frames there is rxe_pair.
 
+# no_rdma_modules: as in a kernel that has loaded none. A guest that goes on from a saved one has them (saved_modules in prepare).
+no_rdma_modules() {
+	local m loaded=()
+
+	for m in rdma_ucm rdma_cm iw_cm ib_cm rdma_rxe ib_uverbs ib_core; do
+		[ ! -e "/sys/module/$m" ] || loaded+=("$m")
+	done
+	[ ${#loaded[@]} = 0 ] || check modprobe -r "${loaded[@]}"
+	[ ! -e /sys/module/ib_core ] || fail "modules of RDMA are still there: $(lsmod)"
+}
+
 # rxe_up NAME NETDEV [ADDR/PREFIX]: an RDMA device over a network device, usable when this returns.
 # A network device that does not exist is made, as a dummy.
 rxe_up() {

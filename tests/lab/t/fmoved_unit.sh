@@ -36,6 +36,7 @@ install_programs() {
 prepare() {
 	need systemd-sysusers systemd-run setpriv ss
 	systemd_prepare
+	no_rdma_modules
 	install_programs
 	systemd_more_time $UNIT
 	cp "$LAB_TOP/config/systemd/fmove.sysusers" /run/fmove.conf
