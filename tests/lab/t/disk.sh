@@ -10,9 +10,9 @@ verify() {
 	local dir=$1
 
 	check fio --name=verify --directory="$dir" --filename=data --ioengine=io_uring --direct=1 \
-		--iodepth=8 --bs=1M --size=64M --rw=write --end_fsync=1 --do_verify=1 --verify=crc32c --verify_fatal=1 \
+		--iodepth=8 --bs=1M --size=16M --rw=write --end_fsync=1 --do_verify=1 --verify=crc32c --verify_fatal=1 \
 		--minimal --output="/tmp/fio.out"
-	[ "$(stat -c %s "$dir/data")" = $((64 << 20)) ] || fail "the file in $dir is short"
+	[ "$(stat -c %s "$dir/data")" = $((16 << 20)) ] || fail "the file in $dir is short"
 }
 
 need fio

@@ -109,7 +109,7 @@ little_memlock() {
 }
 
 need setpriv prlimit
-node_listen='[::]' node_extra='memory = { arena = "32MiB"; slab = "4MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; };'
+node_listen='[::]' node_extra='memory = { arena = "8MiB"; slab = "1MiB"; total = "256MiB"; }; mover = { chunk = "256KiB"; };'
 no_rdma_modules
 no_device
 need_module dummy
