@@ -14,7 +14,7 @@
 . "$LAB_TOP/tests/fault/expect.sh"
 
 DISK_HANG_S=$([ -n "$LAB_ROUNDS" ] && echo 30 || echo 12)
-MIB=4
+MIB=2
 D=/run/disk_faults
 cases=0
 
@@ -88,7 +88,7 @@ fault() {
 
 	where="$fs, $1"
 	cases=$((cases + 1))
-	for rate in 1536 512 150; do
+	for rate in 768 256 75; do
 		begin $rate
 		$broke
 		ended "$pattern"
@@ -194,7 +194,7 @@ no_space() {
 	} | fmn put --force --quiet - n2:d/x > $D/out 2> $D/err &
 	pid=$!
 	wait_for is_under_way
-	fill_disk $((1 << 20))
+	fill_disk $((1 << 19))
 	: > $D/go
 	ended "[Nn]o space"
 	[ $status != 0 ] || fail "$where: it did not fail"
@@ -286,7 +286,7 @@ lose_sync() {
 
 	where="$fs, a sync that fails once, of $1"
 	cases=$((cases + 1))
-	for rate in 512 150 50; do
+	for rate in 256 75 25; do
 		echo "--- $where"
 		fmn put -r --replace --quiet --limit ${rate}KiB/s "$1" n2:b/$2 > $D/out 2> $D/err &
 		pid=$!
@@ -360,7 +360,7 @@ bit_rot() {
 	where="$fs, a bit flipped on the disk"
 	cases=$((cases + 1))
 	check fmn verify --quiet n2:d/x
-	flip_on_disk /mnt/dest/s/x $((5 << 19))
+	flip_on_disk /mnt/dest/s/x $((5 << 18))
 	echo 3 > /proc/sys/vm/drop_caches
 	verify_finds corrupt
 	dm_swap dest "$(broken /dev/lab/disk1 reads)"
@@ -413,7 +413,7 @@ all_cases() {
 need blockdev xfs_quota xfs_io mke2fs filefrag
 need_module dm_flakey
 make_source
-node_extra='memory = { arena = "16MiB"; slab = "4MiB"; total = "128MiB"; }; mover = { chunk = "256KiB"; };'
+node_extra='memory = { arena = "8MiB"; slab = "2MiB"; total = "128MiB"; }; mover = { chunk = "128KiB"; };'
 node_stores='{ name = "d"; directory = "/mnt/dest/s"; replace = true; },
 	{ name = "b"; directory = "/mnt/dest/b"; replace = true; buffered = true; },'
 mkdir -p /mnt/dest/s /mnt/dest/b
