@@ -6,7 +6,7 @@
 #         as the daemon's lanes do, and once without spinning: every completion is a sleep and a wake-up then, and a lost one would stop it
 #         for good.
 
-MIB=48
+MIB=24			# more than are under way at once, so that slots are used again
 PORT=7491
 
 transport=$FMOVE_BIN/rdma_transport
