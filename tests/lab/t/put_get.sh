@@ -234,7 +234,7 @@ outside() {
 
 # Over RDMA nobody can be asked before the bytes are there: the pack was copied, and the connection ends.
 slots() {
-	local key said
+	local key said peer_key
 
 	key=$("$FMOVE_BIN/fmove" keygen $D/own.key)
 	sed -i "s|peers = (|& { name = \"slots\"; address = \"127.0.0.1:1\"; key = \"$key\"; },|" $D/n2/conf
@@ -242,7 +242,8 @@ slots() {
 	wait_for has_reloaded
 	outside > /run/before
 	rxe_mark rxe0
-	said=$("$FMOVE_BIN/slot_peer" $D/own.key 10.1.1.1 7472 "$("$FMOVE_BIN/fmove" keygen --show $D/n2/key)" rdma $SLOT_TRIES) || fail "slot_peer: $said"
+	peer_key=$("$FMOVE_BIN/fmove" keygen --show $D/n2/key)
+	said=$("$FMOVE_BIN/slot_peer" $D/own.key 10.1.1.1 7472 "$peer_key" rdma $SLOT_TRIES) || fail "slot_peer: $said"
 	rxe_moved rxe0 $((SLOT_TRIES * 40000))
 	[ "${said%% *}" -gt 0 ] || fail "a slot in use was written to, and the connection went on: $said"
 	outside > /run/after
