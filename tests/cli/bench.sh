@@ -7,6 +7,7 @@
 up 2
 conf=$dir/c/n1/fmove.conf
 short="--seconds 0.1 --size 4MiB --quiet --config $conf"
+shorter=${short/0.1/0.02}		# where nobody asks whether a byte was moved
 
 # json_has PATTERN: the document in out has it.
 json_has() {
@@ -75,22 +76,22 @@ for op in read write; do
 done
 json_has '"p999_s"'
 [ -z "$(ls -A place)" ] || bad "left in place: $(ls -A place)"
-invalid fmove bench disk --store s $short
+invalid fmove bench disk --store s $shorter
 grep -q "^disk read $(store 1)" out || bad "no row of the store: $(cat out)"
 grep -q 'too short' out || bad "no word beside a number: $(cat out)"
 [ -z "$(ls -A "$(store 1)")" ] || bad "left in the store: $(ls -A "$(store 1)")"
-invalid fmove bench disk --path place $short --csv
+invalid fmove bench disk --path place $shorter --csv
 [ "$(wc -l <out)" -eq 5 ] || bad "csv: $(cat out)"
 [ "$(head -n 1 out | tr -cd , | wc -c)" = "$(sed -n 2p out | tr -cd , | wc -c)" ] || bad "csv: $(cat out)"
 
 # A put from a file, with the disk and the wire beside it.
 invalid fmove bench put --peer n2 --path place $short --json
 json_has '"kind":"put","op":"send","where":"n2","from":"place","repeats":\[{"bytes":[1-9]'
-invalid fmove bench put --peer n2 --transport tcp $short --json
+invalid fmove bench put --peer n2 --transport tcp $shorter --json
 json_has '"kind":"put","op":"both"'
 
 # All of it: two disks' directions and every transport that there is.
-fmove bench --peer n2 --path place $short --json >out 2>err
+fmove bench --peer n2 --path place $shorter --json >out 2>err
 [ $? -eq 3 ] || bad "bench all: $(cat err)"
 grep -q 'rdma is left out: no rail of it goes to n2' err || bad "nothing is said of rdma: $(cat err)"
 json_has '"kind":"tcp"'
@@ -178,7 +179,7 @@ page_is_whole() {
 	python3 -c 'import sys, xml.dom.minidom
 xml.dom.minidom.parseString(sys.stdin.read().replace("<!DOCTYPE html>", "", 1).encode())' <out || bad "the page is not well formed"
 }
-invalid fmove bench tcp --peer n2 $short --html
+invalid fmove bench tcp --peer n2 $shorter --html
 page_is_whole
 grep -q '<svg' out || bad "no plot in the page"
 grep -q 'tcp receive n2' out || bad "the page lacks a path"
@@ -244,5 +245,5 @@ no 4 'tcp send n2' fmove bench tcp --peer n2 $short
 reachable 2
 
 # Without a daemon disks can be measured.
-FMOVE_SOCKET=$dir/nobody invalid fmove bench disk --path place $short
+FMOVE_SOCKET=$dir/nobody invalid fmove bench disk --path place $shorter
 no 4 'nobody' env FMOVE_SOCKET="$dir/nobody" fmove bench tcp --peer n2 $short
