@@ -14,15 +14,13 @@ chmod 755 "$dir/c" "$dir"/c/n? "$dir"/c/n?/s "$dir/w"
 mkdir "$dir/t" "$(store 2)/t"
 touch -d @1500000000 stamp
 
-# What both trees have.
-fill() {
-	mkdir -p "$1/sub/empty" "$1/sub/full" && cd "$1" || exit
-	echo 1 >f && echo 2 >sub/f && echo 3 >sub/full/f && ln f sub/hard && ln -s f link && ln -s nowhere dangling
-	random 5000000 large
-	truncate -s 100000 hole
-	find . -exec touch -h -r "$dir/w/stamp" {} +
-	cd "$dir/w" || exit
-}
+# What both trees have; made once, and copied with all its times.
+mkdir -p both/sub/empty both/sub/full && cd both || exit
+echo 1 >f && echo 2 >sub/f && echo 3 >sub/full/f && ln f sub/hard && ln -s f link && ln -s nowhere dangling
+random 5000000 large
+truncate -s 100000 hole
+find . -exec touch -h -r "$dir/w/stamp" {} +
+cd "$dir/w" || exit
 
 # ---- what makes a pair awkward; in $from and $to ----
 
@@ -67,9 +65,11 @@ not_writable() { chmod 777 "$(dirname "$to")" && rm -r "$to" && as_nobody mkdir 
 
 # ---- one of them ----
 
+# Most cases leave nothing that this may not remove.
 clear() {
 	local at
 
+	! rm -rf "$from" "$to" "$to.real" "$to.in" 2>/dev/null || return 0
 	findmnt -rno TARGET | grep -F "$dir/" | tac | while IFS= read -r at; do umount "$at"; done
 	as_nobody find "$from" "$to" -depth -user nobody -delete 2>/dev/null
 	rm -rf "$from" "$to" "$to.real" "$to.in"
@@ -88,7 +88,7 @@ try() {
 	local case=$1 how=$2 target=$target predicted
 
 	clear
-	fill "$from" && cp -a "$from" "$to"
+	cp -a both "$from" && cp -a both "$to"
 	$case || { bad "$case: cannot be made"; return; }
 	# shellcheck disable=SC2086
 	said=said.dry run -n $how
