@@ -10,8 +10,8 @@ export FMOVE_BIN
 # shellcheck source=tests/ports.sh
 . "$FM_SOURCE/tests/ports.sh"
 PATH=$FMOVE_BIN:$PATH
-asking=fmove
-[ ! -x "${FM_CLIENT:-}/fmove" ] || asking=$FM_CLIENT/fmove
+quick_fmove=fmove
+[ ! -x "${FM_CLIENT:-}/fmove" ] || quick_fmove=$FM_CLIENT/fmove
 [ "${FM_ABOUT:-}" != daemons ] || quick_client
 export LC_ALL=C.UTF-8
 fails=0
@@ -100,15 +100,15 @@ down() {
 	exit 1
 }
 
-# asks ARGUMENT...: fmove, where only what a daemon says is looked at, and again and again. It is the quick one.
-asks() {
-	ASAN_OPTIONS=$ASKING "$asking" "$@"
+# quickly ARGUMENT...: fmove, where only what a daemon says is looked at, and again and again. It is the quick one.
+quickly() {
+	ASAN_OPTIONS=$ASKING "$quick_fmove" "$@"
 }
 
 # Every daemon still answers.
 alive() {
 	for ((i = 1; i <= nodes; i++)); do
-		asks --socket "$dir/c/n$i/fmoved.sock" status --json >/dev/null 2>&1 || bad "n$i does not answer any more"
+		quickly --socket "$dir/c/n$i/fmoved.sock" status --json >/dev/null 2>&1 || bad "n$i does not answer any more"
 	done
 }
 
@@ -157,7 +157,7 @@ together() {
 
 # answers SOCKET: its daemon serves. A socket that is there is less: nobody may listen at it yet.
 answers() {
-	[ -S "$1" ] && asks --socket "$1" status
+	[ -S "$1" ] && quickly --socket "$1" status
 }
 
 # is_logged PATTERN FILE...: wait until it is: a process of its own writes the log, after what else tells of the same event.
@@ -167,7 +167,7 @@ is_logged() {
 
 # reachable I: wait until n1 can ask node nI again.
 reachable() {
-	await asks ls "n$1:s" || bad "n$1 cannot be reached"
+	await quickly ls "n$1:s" || bad "n$1 cannot be reached"
 }
 
 # crash NODE: SIGKILL of its daemon, which has ended then.
@@ -219,7 +219,7 @@ moved() {
 has_moved() {
 	local said each
 
-	said=$(asks status --json)
+	said=$(quickly status --json)
 	each="\"path\":\"$1\",\"state\":\"copying\","
 	while [[ $said == *"$each"* ]]; do
 		said=${said#*"$each"}
@@ -237,7 +237,7 @@ has_ended() {
 	local i said
 
 	for ((i = 1; i <= nodes; i++)); do
-		said=$(asks --socket "$dir/c/n$i/fmoved.sock" status --json)
+		said=$(quickly --socket "$dir/c/n$i/fmoved.sock" status --json)
 		[[ $said != *"\"path\":\"$1\""* ]] || return 1
 	done
 }
@@ -251,7 +251,7 @@ is_idle() {
 	local i said
 
 	for ((i = 1; i <= nodes; i++)); do
-		said=$(asks --socket "$dir/c/n$i/fmoved.sock" status --json)
+		said=$(quickly --socket "$dir/c/n$i/fmoved.sock" status --json)
 		[[ $said == *'"jobs":[]'* ]] || return 1
 	done
 }
