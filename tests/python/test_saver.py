@@ -529,6 +529,41 @@ class Save(Case):
         self.assertEqual(ranks.run(2, rank_of), [0, 0])
         self.assert_seen(["step1", "step4"])
 
+    def test_a_signal_ends_the_wait_for_a_vote(self):
+        """For which another rank does not come: in close(), and in save()."""
+        over, timeout = self.local("over"), 60.0
+
+        def rank_of(rank):
+            made = fmove.torch.Saver(timeout=timeout, when_busy="drop")
+            if rank == 0:
+                await_it(lambda: os.path.exists(over), "the other one is ended by signals")
+                return
+            try:
+                waits(made)
+            finally:
+                self.local("over", b"")
+
+        def waits(made):
+            state, cast, raised = {"whole": torch.ones(5)}, saver._Vote.cast, []
+
+            def ended(*arguments):
+                if raised:
+                    return cast(*arguments)
+                raised.append(True)
+                raise Interrupt
+
+            with mock.patch.object(saver._Vote, "cast", ended), self.assertRaises(Interrupt):
+                made.save(state, self.name("c"))
+            self.assertEqual(len(made._late), 1)
+            begun = time.monotonic()
+            interrupted(self, made.close)
+            self.assertEqual(len(made._late), 1)  # the next call waits for it
+            with mock.patch.object(saver._Vote, "was_left_out", lambda _: True):
+                interrupted(self, lambda: made.save(state, self.name("d")))
+            self.assertLess(time.monotonic() - begun, timeout / 2)
+
+        self.assertEqual(ranks.run(2, rank_of), [0, 0])
+
     def test_a_save_within_a_save_that_may_be_dropped(self):
         """Before the vote of the one beneath and behind it: no rank has it, and all vote alike."""
 

@@ -40,6 +40,7 @@ except ImportError:  # before torch 2.0
 
 GRACE_S = 120.0  # behind the deadline of a save, to end what it had begun
 SLACK_S = 0.5  # before it, since gloo's clock is not ours
+LOOK_S, LOOK_MAX_S = 0.0005, 0.05  # from one look at a vote to the next
 TOLD_MAX = 4  # ranks whose failures are told
 
 
@@ -120,15 +121,24 @@ class _Vote:
 
     def is_left_out(self) -> bool:
         """When all ranks have cast theirs."""
+        self._wait()
         for work in self._works:
             work.wait()
         return bool(self._value.item())
 
     def was_left_out(self) -> bool:
         """Of a call that something ended. Not where the vote itself failed."""
+        self._wait()
         with contextlib.suppress(RuntimeError):
             return self.is_left_out()
         return False
+
+    def _wait(self) -> None:
+        """Until it is known, or failed. Within work.wait() no signal's handler would run."""
+        pause = LOOK_S
+        while not all(work.is_completed() for work in self._works):
+            time.sleep(pause)
+            pause = min(2 * pause, LOOK_MAX_S)
 
 
 class _Save:
@@ -385,12 +395,20 @@ class Saver:
             self._tell()
             self._wait()
             while self._late:
-                self._late.popleft().was_left_out()  # the other ranks need this one for it
+                self._wait_late(self._late.popleft())
         finally:
             if self._save is None:
                 self._memory.close()
         if ended is not None:
             raise ended
+
+    def _wait_late(self, vote: _Vote) -> None:
+        """The other ranks need this one for it."""
+        try:
+            vote.was_left_out()
+        except BaseException:
+            self._late.appendleft(vote)
+            raise
 
     def __enter__(self) -> "Saver":
         return self
