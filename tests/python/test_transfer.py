@@ -162,6 +162,23 @@ class Put(Case):
             self.assertEqual(os.lseek(number, 0, os.SEEK_CUR), 1)
             os.close(number)
 
+    def test_what_is_kept_for_a_lock_and_inherited(self):
+        """A put of the child moves no position of which its parent sends."""
+        path = self.local("f", b"1")
+
+        def put():
+            self.fm.put(path, self.name("child"))
+
+        with open(path, "r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            self.fm.put(path, self.name("f"))
+            kept = connection._kept[-1].fileno()
+            os.lseek(kept, 1, os.SEEK_SET)
+            self.assertEqual(in_child(put), 0)
+            self.assertEqual(os.lseek(kept, 0, os.SEEK_CUR), 1)
+            self.fm.put(path, self.name("again"))
+        self.assertEqual((self.stored("child"), self.stored("again")), (b"1", b"1"))
+
     def test_a_file_system_that_fails(self):
         """As of a server that has ended: what was opened of it is closed, and what is kept of it
         for a lock stays, and keeps no other file from being put."""

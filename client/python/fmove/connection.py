@@ -667,6 +667,15 @@ def _opened_again(fd: int) -> Optional[Owned]:
 _kept: List[Owned] = []  # of files with a lock, each for the next put of that file or any other
 
 
+def _close_inherited() -> None:
+    """Parent and child would move one position. No child has locks yet that closing gives up."""
+    while _kept:
+        _kept.pop().close()
+
+
+os.register_at_fork(after_in_child=_close_inherited)
+
+
 def _take_kept() -> List[Owned]:
     """Without a lock, which a child process could find taken: another thread takes others."""
     taken: List[Owned] = []
