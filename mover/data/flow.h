@@ -175,6 +175,8 @@ struct fm_flow {
 	struct fm_err err;
 	uint64_t lost_ns;		/* ... at the latest since then */
 	unsigned io_count;		/* reads and writes under way */
+	/* the longest of those that ended within a minute, and when it did: fm_flow_took() */
+	uint64_t took_ns, took_at_ns;
 	unsigned stops_seen;		/* of link->stops */
 	const char *cut_why;		/* set before close_task is posted; NULL: just closed */
 	bool is_silent;			/* its network was, at the last look ... */
@@ -293,26 +295,27 @@ static inline bool fm_flow_is_ending(const struct fm_flow *flow)
 void fm_flow_fail(struct fm_flow *flow, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* A read or write of x has ended: it took so long. */
-static inline void fm_flow_took(struct fm_xfer *x, uint64_t ns)
+/* A read or write that began then has ended. */
+static inline void fm_flow_took(struct fm_flow *flow, uint64_t since_ns, uint64_t now_ns)
 {
-	uint64_t before = atomic_load_explicit(&x->took_ns, memory_order_relaxed);
-
-	before -= before / 8;
-	atomic_store_explicit(&x->took_ns, ns > before ? ns : before, memory_order_relaxed);
+	if (now_ns - since_ns < flow->took_ns && now_ns < flow->took_at_ns + 60 * FM_NS_PER_S)
+		return;
+	flow->took_ns = now_ns - since_ns;
+	flow->took_at_ns = now_ns;
 }
 
 /*
- * Whether a read or write of x that began then may be one of a disk that hangs: it takes two
- * seconds longer than others of x did lately or, where many chunks overtook it, just longer. A disk
- * that is slow takes as long for each, so one that ends shows that the others need not hang.
+ * Whether a read or write that began then may be one of a disk that hangs: it takes two seconds
+ * longer than any that ended within a minute or, where many chunks overtook it, just longer. A disk
+ * that is slow takes as long for each, of whichever transfer, so one that ends shows that others
+ * need not hang. In any case what takes half a minute.
  */
-static inline bool fm_flow_seems_hung(const struct fm_xfer *x, uint64_t since_ns,
+static inline bool fm_flow_seems_hung(const struct fm_flow *flow, uint64_t since_ns,
 				      bool is_overtaken, uint64_t now_ns)
 {
-	uint64_t usual_ns = atomic_load_explicit(&x->took_ns, memory_order_relaxed);
+	uint64_t usual_ns = flow->took_ns + (is_overtaken ? 0 : 2 * FM_NS_PER_S);
 
-	return now_ns > since_ns + usual_ns + (is_overtaken ? 0 : 2 * FM_NS_PER_S);
+	return now_ns > since_ns + (usual_ns < 30 * FM_NS_PER_S ? usual_ns : 30 * FM_NS_PER_S);
 }
 
 #endif

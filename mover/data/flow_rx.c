@@ -74,7 +74,7 @@ static void settle(struct fm_rx *r, enum fm_ack_status status)
 {
 	struct fm_flow *f = r->flow;
 
-	fm_flow_took(r->x, fm_loop_now(f->lane->io.loop) - r->since_ns);
+	fm_flow_took(f, r->since_ns, fm_loop_now(f->lane->io.loop));
 	rx_free(r, status);
 	if (fm_flow_is_ending(f))
 		fm_flow_wake(f);
@@ -500,7 +500,7 @@ static bool is_hung(const struct fm_flow *f, uint64_t now_ns)
 		const struct fm_rx *r = &f->rx[i];
 		bool is_overtaken = f->rx_chunks - r->number >= 2 * f->rx_slots;
 
-		if (r->x && fm_flow_seems_hung(r->x, r->since_ns, is_overtaken, now_ns))
+		if (r->x && fm_flow_seems_hung(f, r->since_ns, is_overtaken, now_ns))
 			return true;
 	}
 	return false;

@@ -258,7 +258,7 @@ static void read_done(struct fm_io *io)
 	struct fm_flow *f = t->flow;
 
 	set_step(t, FM_TX_WAITING);
-	fm_flow_took(t->x, fm_loop_now(f->lane->io.loop) - t->read_ns);
+	fm_flow_took(f, t->read_ns, fm_loop_now(f->lane->io.loop));
 	f->io_count--;
 	if (fm_flow_is_ending(f)) {
 		if (f->state == FM_FLOW_CLOSED)
@@ -503,7 +503,7 @@ static bool is_hung(const struct fm_flow *f, uint64_t now_ns)
 		const struct fm_tx *t = &f->tx[i];
 
 		if (t->step == FM_TX_READING &&
-		    fm_flow_seems_hung(t->x, t->read_ns, false, now_ns))
+		    fm_flow_seems_hung(f, t->read_ns, false, now_ns))
 			return true;
 	}
 	return false;

@@ -118,8 +118,6 @@ struct fm_xfer {
 	const struct fm_layout *layout;	/* of what is moved */
 	struct fm_link *link;
 	atomic_uint refs;
-	/* a read or write of a chunk, the longest as of late: the lanes', without the lock */
-	atomic_uint_fast64_t took_ns;
 	struct fm_task notify;
 	struct fm_task ended;
 	struct fm_err err;		/* the first failure; err.code 0: none */

@@ -928,9 +928,9 @@ static void test_hung_write_beside_who_waits(void)
 
 /*
  * Goal: nor is the peer asked for them where nothing else came while the disk hung, whenever
- * somebody begins to wait.
+ * somebody begins to wait, also if the write before it hung for longer.
  */
-static void test_hung_write_alone(void)
+static void hung_write_alone(bool is_second)
 {
 	struct fm_data_msg chunk = {.type = FM_DATA_CHUNK, .xfer = 3, .length = CHUNK};
 	struct file to = { 0 };
@@ -944,7 +944,14 @@ static void test_hung_write_alone(void)
 	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
 	chunk.generation = sent.generation;
 	say(&chunk);
-	pass(3 * FM_NS_PER_S);
+	pass(is_second ? 100 * FM_NS_PER_S : 3 * FM_NS_PER_S);
+	if (is_second) {
+		end_io(&to, CHUNK);
+		chunk.seq = 1;
+		chunk.offset = CHUNK;
+		say(&chunk);
+		pass(31 * FM_NS_PER_S);
+	}
 	pair.third_use = FM_SLAB_RX;
 	for (unsigned ms = 0; ms < 60000 && !w.flow->is_revoking; ms += 10)
 		tick();
@@ -955,6 +962,12 @@ static void test_hung_write_alone(void)
 	CU_ASSERT_TRUE(w.flow->is_revoking);
 	end_pair();
 	sink_end(of_sink);
+}
+
+static void test_hung_write_alone(void)
+{
+	hung_write_alone(false);
+	hung_write_alone(true);
 }
 
 /*
@@ -1002,6 +1015,47 @@ static void test_slow_writes_beside_who_waits(void)
 {
 	slow_writes_beside_who_waits(4);
 	slow_writes_beside_who_waits(3);
+}
+
+/* Goal: nor where each write is that of another transfer, of which none has ended yet. */
+static void test_slow_writes_of_many(void)
+{
+	enum { SINKS = 12 };
+	struct fm_data_msg chunk = {.type = FM_DATA_CHUNK, .length = CHUNK};
+	struct file to[SINKS] = { 0 };
+	struct fm_xfer *of[SINKS];
+
+	begin_pair();
+	for (unsigned i = 0; i < SINKS; i++)
+		of[i] = sink(&to[i], 3 + i, NULL);
+	w.lane.is_unchecked = true;
+	over(&pair.first);
+	say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+	CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
+	chunk.generation = sent.generation;
+	for (unsigned i = 0; i < SINKS; i++) {
+		if (i >= 4) {
+			pass(800 * FM_NS_PER_MS);
+			end_io(&to[i - 4], CHUNK);
+		}
+		chunk.xfer = 3 + i;
+		chunk.slot = (uint16_t)(i % 4);
+		say(&chunk);
+	}
+	CU_ASSERT_FALSE(w.flow->is_revoking);
+	pair.third_use = FM_SLAB_RX;
+	for (unsigned ms = 0; ms < 200 && !w.flow->is_revoking; ms += 10)
+		tick();
+	CU_ASSERT_TRUE(w.flow->is_revoking);
+	for (unsigned i = SINKS - 4; i < SINKS; i++)
+		end_io(&to[i], CHUNK);
+	end_pair();
+	for (unsigned i = 1; i < SINKS; i++) {
+		fm_link_remove(w.link, of[i]);
+		spin();
+		fm_xfer_free(of[i]);
+	}
+	sink_end(of[0]);
 }
 
 /*
@@ -1789,6 +1843,7 @@ static const struct fm_test tests[] = {
 	{"nor where nothing else came meanwhile", test_hung_write_alone},
 	{"writes of a disk that is slow keep no slab from who has none",
 	 test_slow_writes_beside_who_waits},
+	{"nor do those of many transfers", test_slow_writes_of_many},
 	{"a read that hangs keeps no other slot from a source while somebody waits",
 	 test_hung_read_beside_who_waits},
 	{"reads of a disk that is slow keep no slab from who has none",
