@@ -1,11 +1,12 @@
 # about: two paths to one mounted volume: one is lost and comes back, ANA states change, the target takes fewer queues
 # guests: 1
 # cpus: 2
+# threads: single
 #
 # Goal:   as long as one path can be used, reading and writing go on; status says how many paths there are and in which state; when all
 #         are back it is the same device with the same controllers and the same policy.
 # Method: target and initiator in one kernel, two ports at two addresses of the loopback device, the namespace in memory. The guest has two
-#         processors because the kernel makes no more queues than there are of them.
+#         processors because the kernel makes no more queues than there are of them; that they take turns is as good.
 
 # shellcheck source=tests/nodes.sh
 . "$LAB_TOP/tests/nodes.sh"
