@@ -7,9 +7,11 @@
  *   log_replay LOG TARGET entry NUMBER   ... when that many entries had been written
  *
  * TARGET is a block device at least as large as the logged one; it is zeroed first, so that nothing
- * of an earlier replay can stand in for a write that is missing. What was written but not flushed
- * before a mark is not in the log before it: the kernel logs a write when a later flush has
- * completed, as if the disk kept nothing that it need not keep.
+ * of an earlier replay can stand in for a write that is missing. Zeros for where nothing was
+ * written yet, as a new file system's journal has them, are there then, and not written again.
+ *
+ * What was written but not flushed before a mark is not in the log before it: the kernel logs a
+ * write when a later flush has completed, as if the disk kept nothing that it need not keep.
  *
  * The format is that of Documentation/admin-guide/device-mapper/log-writes.rst in the kernel's
  * sources: blocks of the logged device's sector size; first the super block, then an entry block
@@ -150,6 +152,10 @@ static void list_marks(struct log *log)
 
 /* ---- replaying ---- */
 
+/* Which MiB of the target something was written to, a bit each. */
+static uint8_t *written;
+static uint64_t target_bytes;
+
 static int target_open(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_EXCL);
@@ -159,18 +165,38 @@ static int target_open(const char *path)
 		die("%s: %s", path, strerror(errno));
 	if (ioctl(fd, BLKGETSIZE64, &range[1]) < 0 || ioctl(fd, BLKZEROOUT, range) < 0)
 		die("%s: zeroing it: %s", path, strerror(errno));
+	target_bytes = range[1];
+	written = calloc(target_bytes / COPY_BYTES / 8 + 1, 1);
+	if (written == NULL)
+		die("no memory");
 	return fd;
+}
+
+/* Whether it is zeros, for where nothing was written yet. If not, something is there now. */
+static bool is_there(const uint8_t *buf, uint64_t to, size_t len)
+{
+	bool is_zero = buf[0] == 0 && memcmp(buf, buf + 1, len - 1) == 0;
+	uint64_t first = to / COPY_BYTES, last = (to + len - 1) / COPY_BYTES;
+
+	if (to + len > target_bytes)
+		return false;
+	for (uint64_t i = first; i <= last; i++)
+		is_zero &= (written[i / 8] & 1u << i % 8) == 0;
+	for (uint64_t i = first; i <= last && !is_zero; i++)
+		written[i / 8] |= (uint8_t)(1u << i % 8);
+	return is_zero;
 }
 
 static void copy(const struct log *log, int target, uint64_t from, uint64_t to, uint64_t len)
 {
-	static char buf[COPY_BYTES];
+	static uint8_t buf[COPY_BYTES];
 
 	while (len > 0) {
 		size_t part = len < sizeof(buf) ? (size_t)len : sizeof(buf);
 
 		read_at(log, buf, part, from);
-		if (pwrite(target, buf, part, (off_t)to) != (ssize_t)part)
+		if (!is_there(buf, to, part) &&
+		    pwrite(target, buf, part, (off_t)to) != (ssize_t)part)
 			die("the target, at %" PRIu64 ": %s", to, strerror(errno));
 		from += part;
 		to += part;
