@@ -98,8 +98,8 @@ done
 
 measure 2 tcp --device w2 --connections 2
 
-# By default all together first, then each device, and 1, 2, ... connections, each both ways. Both rails have one device each. Which rows there
-# are does not go by how much they carried.
+# By default all together first, then each device, and 1, 2, ... connections, each both ways. Both rails have one device each. Which rows
+# there are does not go by how much they carried.
 seconds=0.02
 invalid tcp --json
 first='"only":{"device":"w1"}' second='"only":{"device":"w2"}'

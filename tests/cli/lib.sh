@@ -363,8 +363,8 @@ flip() {
 	touch -d "$mtime" "$1"
 }
 
-# json KEY FILE: the value of a key in one flat JSON object, without its quotes; of several objects, one a line, of each. What is long is too
-# much for the shell.
+# json KEY FILE: the value of a key in one flat JSON object, without its quotes; of several objects, one a line, of each. What is long is
+# too much for the shell.
 json() {
 	local text line
 

@@ -37,8 +37,8 @@ what_is_said() {
 }
 
 # Those of one node one after the other: each start of it with another one takes the one before away.
-faults=${FM_STAGE_FAULTS:-"1:stage.landed:1 1:stage.op:1 1:stage.laid_write:1 1:cache.syncfs:2 1:stage.landing:3 1:stage.run:1 1:stage.older_extents:1 1:stage.fill:2
-	1:stage.manifest_copy:1 1:stage.folded:1 2:stage.landed:1 2:stage.op:1 2:stage.offered:1 2:stage.out:2 2:stage.together:2"}
+faults=${FM_STAGE_FAULTS:-"1:stage.landed:1 1:stage.op:1 1:stage.laid_write:1 1:cache.syncfs:2 1:stage.landing:3 1:stage.run:1 1:stage.older_extents:1
+	1:stage.fill:2 1:stage.manifest_copy:1 1:stage.folded:1 2:stage.landed:1 2:stage.op:1 2:stage.offered:1 2:stage.out:2 2:stage.together:2"}
 round=0 armed=
 for fault in $faults; do
 	node=${fault%%:*}
