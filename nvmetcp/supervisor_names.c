@@ -368,9 +368,24 @@ static bool is_taken(struct fm_supervisor *sup, const struct fm_supervisor_confi
 			(is_known(entry) && find_former_name(&files, now))));
 }
 
+/* Of no volume that is configured, since that one may come back by whichever name. */
+static int keep_one(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
+		    const char *name, struct fm_json *entry, struct fm_json *all, unsigned *given)
+{
+	bool is_given = is_given_away(name);
+
+	if (!is_given && !is_taken(sup, config, all, name, entry))
+		return fm_json_set(all, name, fm_json_share(entry));
+	if (*given == FM_VOLUMES_MAX)
+		return 0;
+	++*given;
+	return is_given ? fm_json_set(all, name, fm_json_share(entry))
+			: fm_supervisor_give_away(all, name, entry);
+}
+
 /*
- * Keeps what is of no volume that is configured, since that one may come back by whichever name. Of
- * those whose names others have got, no more than there can be volumes.
+ * Keeps what is of no volume that is configured. Of those whose names others have got, no more than
+ * there can be volumes, and first those whose names are got now.
  */
 static int keep_unconfigured(struct fm_supervisor *sup, const struct fm_supervisor_config *config,
 			     const struct fm_state_file *file, struct fm_json *all)
@@ -380,17 +395,11 @@ static int keep_unconfigured(struct fm_supervisor *sup, const struct fm_supervis
 	struct fm_json *entry;
 	int ret = 0;
 
-	for (void *it = NULL; ret == 0 && fm_json_next(file->entries, &it, &name, &entry);) {
-		bool is_given = is_given_away(name);
-
-		if (is_configured(config, entry))	/* it has its own elsewhere */
-			continue;
-		if (!is_given && !is_taken(sup, config, all, name, entry))
-			ret = fm_json_set(all, name, fm_json_share(entry));
-		else if (given++ < FM_VOLUMES_MAX)
-			ret = is_given ? fm_json_set(all, name, fm_json_share(entry))
-				       : fm_supervisor_give_away(all, name, entry);
-	}
+	for (int of_before = 0; of_before <= 1; of_before++)
+		for (void *it = NULL; ret == 0 && fm_json_next(file->entries, &it, &name, &entry);)
+			if (is_given_away(name) == of_before &&
+			    !is_configured(config, entry))	/* it has its own elsewhere */
+				ret = keep_one(sup, config, name, entry, all, &given);
 	return ret;
 }
 

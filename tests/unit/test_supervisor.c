@@ -5547,12 +5547,20 @@ static void test_called_anew_bound(void)
 		(void)snprintf(key, sizeof(key), "/given-away/gone-%u", i);
 		CU_ASSERT_EQUAL(fm_json_set(all, key, fm_json_pack("{s:s}", "want", "down")), 0);
 	}
+	CU_ASSERT_EQUAL(fm_json_set(all, "one",
+				    fm_json_pack("{s:s,s:s,s:i,s:s,s:s,s:s,s:s}", "want", "down",
+						 "subsystem", "nqn.of-before", "nsid", 1, "uuid",
+						 "", "nguid", "", "mount_point", "/mnt/before",
+						 "wwid", "")),
+			0);
 	text = fm_json_dump(all, FM_JSON_SORTED_FILE);
 	keep_state(FM_SUPERVISOR_WISHES, text);
 	free(text);
 	fm_json_free(all);
 	start_supervisor();
 	run_for(20 * S);
+	CU_ASSERT_PTR_NOT_NULL(strstr(sim.file[file_number(FM_SUPERVISOR_WISHES)],
+				      "/given-away/one"));
 	for (const char *p = sim.file[file_number(FM_SUPERVISOR_WISHES)]; p && *p; p++)
 		count += strncmp(p, "/given-away/", 12) == 0;
 	CU_ASSERT_EQUAL(count, FM_VOLUMES_MAX);
