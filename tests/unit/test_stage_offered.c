@@ -22,6 +22,7 @@
 
 #define PACK_LEN (64u << 10)
 #define FILES 1000u
+#define LARGE (40 << 20)	/* several chunks, and extents of which the last is not whole */
 
 static char top[64];
 static int root;
@@ -77,7 +78,7 @@ static void make_tree(void)
 		if (i % 50 == 0)
 			link_around(i);
 	}
-	write_file("large", 200 << 20);
+	write_file("large", LARGE);
 	CU_ASSERT_EQUAL(linkat(root, "large", root, "d9/large", 0), 0);
 	CU_ASSERT_EQUAL(symlinkat("nowhere", root, "link"), 0);
 	CU_ASSERT_EQUAL(symlinkat("large", root, "d0-link"), 0);
@@ -235,7 +236,7 @@ static void test_content(void)
 		const char *name, *told;
 		off_t offset;
 	} files[] = { { "d1/f1", "\"d1/f1\"", 3 },
-		      { "large", "\"d9/large\"", (200 << 20) - 1 },
+		      { "large", "\"d9/large\"", LARGE - 1 },
 		      { "d0/f50", "\"50\"", 0 } };
 	struct fm_stage_build_opts o = { .root = -1 };
 	uint8_t version[FM_SHA256_LEN];
