@@ -175,7 +175,7 @@ struct fm_flow {
 	struct fm_err err;
 	uint64_t lost_ns;		/* ... at the latest since then */
 	unsigned io_count;		/* reads and writes under way */
-	/* the longest of those that ended within a minute, and when it did: fm_flow_took() */
+	/* the longest of those that ended lately, and when it did: fm_flow_took() */
 	uint64_t took_ns, took_at_ns;
 	unsigned stops_seen;		/* of link->stops */
 	const char *cut_why;		/* set before close_task is posted; NULL: just closed */
@@ -295,27 +295,35 @@ static inline bool fm_flow_is_ending(const struct fm_flow *flow)
 void fm_flow_fail(struct fm_flow *flow, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* A read or write that began then has ended. */
+/* The longest that reads and writes took that ended lately. */
+static inline uint64_t fm_flow_usual_ns(const struct fm_flow *flow, uint64_t now_ns)
+{
+	return now_ns < flow->took_at_ns + 120 * FM_NS_PER_S ? flow->took_ns : 0;
+}
+
+/* A read or write that began then has ended. One of them alone does not make minutes usual. */
 static inline void fm_flow_took(struct fm_flow *flow, uint64_t since_ns, uint64_t now_ns)
 {
-	if (now_ns - since_ns < flow->took_ns && now_ns < flow->took_at_ns + 60 * FM_NS_PER_S)
+	uint64_t usual_ns = fm_flow_usual_ns(flow, now_ns), ns = now_ns - since_ns;
+	uint64_t most_ns = 2 * usual_ns + 2 * FM_NS_PER_S;
+
+	if (ns < usual_ns)
 		return;
-	flow->took_ns = now_ns - since_ns;
+	flow->took_ns = ns < most_ns ? ns : most_ns;
 	flow->took_at_ns = now_ns;
 }
 
 /*
  * Whether a read or write that began then may be one of a disk that hangs: it takes two seconds
- * longer than any that ended within a minute or, where many chunks overtook it, just longer. A disk
- * that is slow takes as long for each, of whichever transfer, so one that ends shows that others
- * need not hang. In any case what takes half a minute.
+ * longer than is usual for the connection or, where many chunks overtook it, just longer. A disk
+ * that is slow takes as long for each, of whichever transfer, so those that end show that others
+ * need not hang.
  */
 static inline bool fm_flow_seems_hung(const struct fm_flow *flow, uint64_t since_ns,
 				      bool is_overtaken, uint64_t now_ns)
 {
-	uint64_t usual_ns = flow->took_ns + (is_overtaken ? 0 : 2 * FM_NS_PER_S);
-
-	return now_ns > since_ns + (usual_ns < 30 * FM_NS_PER_S ? usual_ns : 30 * FM_NS_PER_S);
+	return now_ns > since_ns + fm_flow_usual_ns(flow, now_ns) +
+				(is_overtaken ? 0 : 2 * FM_NS_PER_S);
 }
 
 #endif

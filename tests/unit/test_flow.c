@@ -930,7 +930,7 @@ static void test_hung_write_beside_who_waits(void)
  * Goal: nor is the peer asked for them where nothing else came while the disk hung, whenever
  * somebody begins to wait, also if the write before it hung for longer.
  */
-static void hung_write_alone(bool is_second)
+static void hung_write_alone(bool is_second, unsigned idle_s)
 {
 	struct fm_data_msg chunk = {.type = FM_DATA_CHUNK, .xfer = 3, .length = CHUNK};
 	struct file to = { 0 };
@@ -947,11 +947,22 @@ static void hung_write_alone(bool is_second)
 	pass(is_second ? 100 * FM_NS_PER_S : 3 * FM_NS_PER_S);
 	if (is_second) {
 		end_io(&to, CHUNK);
+		if (idle_s > 0) {
+			pass(10 * FM_NS_PER_S);
+			CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_REVOKE);
+			say(&(struct fm_data_msg){ .type = FM_DATA_RETURN,
+						   .generation = sent.generation });
+			pass(idle_s * FM_NS_PER_S);
+			say(&(struct fm_data_msg){ .type = FM_DATA_WANT });
+			CU_ASSERT_EQUAL_FATAL(sent.type, FM_DATA_GRANT);
+			chunk.generation = sent.generation;
+		}
 		chunk.seq = 1;
 		chunk.offset = CHUNK;
 		say(&chunk);
-		pass(31 * FM_NS_PER_S);
+		pass(5 * FM_NS_PER_S);
 	}
+	CU_ASSERT_EQUAL_FATAL(to.count, 1);
 	pair.third_use = FM_SLAB_RX;
 	for (unsigned ms = 0; ms < 60000 && !w.flow->is_revoking; ms += 10)
 		tick();
@@ -966,15 +977,16 @@ static void hung_write_alone(bool is_second)
 
 static void test_hung_write_alone(void)
 {
-	hung_write_alone(false);
-	hung_write_alone(true);
+	hung_write_alone(false, 0);
+	hung_write_alone(true, 0);
+	hung_write_alone(true, 3600);
 }
 
 /*
  * Goal: a disk that is slow does not hang: its slots go to who has none. So many writes are under
- * way, and one ends every three seconds. What comes in the other slots is dealt with at once.
+ * way, and one ends now and then. What comes in the other slots is dealt with at once.
  */
-static void slow_writes_beside_who_waits(unsigned writes)
+static void slow_writes_beside_who_waits(unsigned writes, unsigned seconds)
 {
 	struct fm_data_msg chunk = {.type = FM_DATA_CHUNK, .xfer = 3, .length = CHUNK};
 	struct fm_data_msg quick = {.type = FM_DATA_CHUNK, .xfer = 99, .slot = 3, .length = CHUNK};
@@ -992,7 +1004,7 @@ static void slow_writes_beside_who_waits(unsigned writes)
 	for (; chunk.seq < 12; chunk.seq++, chunk.offset += CHUNK) {
 		chunk.slot = (uint16_t)(chunk.seq % writes);
 		if (to.count == writes) {
-			pass(3 * FM_NS_PER_S);
+			pass(seconds * FM_NS_PER_S);
 			end_io(&to, CHUNK);
 		}
 		say(&chunk);
@@ -1013,8 +1025,9 @@ static void slow_writes_beside_who_waits(unsigned writes)
 
 static void test_slow_writes_beside_who_waits(void)
 {
-	slow_writes_beside_who_waits(4);
-	slow_writes_beside_who_waits(3);
+	slow_writes_beside_who_waits(4, 3);
+	slow_writes_beside_who_waits(3, 3);
+	slow_writes_beside_who_waits(4, 35);
 }
 
 /* Goal: nor where each write is that of another transfer, of which none has ended yet. */
