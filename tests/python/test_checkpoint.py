@@ -163,6 +163,22 @@ class Checkpoint(Case):
         self.assertIn("n4", str(why))
         self.assert_seen(["c", "last"])
 
+    def test_a_node_that_is_lost_before_one_has_it(self):
+        """None has it: the node is asked shortly before another one's commit."""
+        lost = fmove.errors.error(errno.ECONNREFUSED, "n2 is not connected", exit=fmove.errors.UNREACHABLE)
+        answer = fmove.Connection.answer
+
+        def asked(self, op, fields, **how):
+            if fields.get("node") == "n2" and op in ("look", "group_commit"):
+                raise lost
+            return answer(self, op, fields, **how)
+
+        for more in ({}, {"latest": "last"}):
+            with mock.patch.object(fmove.Connection, "answer", asked):
+                why = self.failure_of(lambda: self.save({"t": torch.ones(3)}, replicas=["n3"], **more))
+            self.assertEqual(why.code, "ECONNREFUSED")
+            self.assertFalse(os.path.exists(os.path.join(DIR, "n3", "s", self.id(), "c")))
+
     def test_links_are_led_when_all_have_it(self):
         asked = []
         answer = fmove.Connection.answer

@@ -233,11 +233,11 @@ class FmoveWriter(StorageWriter):  # type: ignore[misc]
         for group in self._groups:
             left = self._deadline.left()
             group.put(data, metadata.FILE, timeout=left, options=self._options)
-        for group in self._groups[1:]:  # before one of them is seen
-            group.check(expect=expect, timeout=self._deadline.left())
         if self._latest is not None:
             for group in self._groups:
                 group.check_link(self._latest, self._deadline.left())
+        for group in self._groups if len(self._groups) > 1 else ():  # before one of them is seen
+            group.check(expect=expect, timeout=self._deadline.left())
         for group in reversed(self._groups):
             group.commit(expect=expect, force=self._force, timeout=self._deadline.left())
         groups, self._groups = self._groups, []  # from here on nothing is discarded: it is saved
