@@ -280,9 +280,10 @@ is_shut_down() {
 	! ls /mnt/dest > /dev/null 2>&1
 }
 
-# A machine that is slow enough has the put done before the disk breaks, as in fault() above.
+# A machine that is slow enough has the put done before the disk breaks, as in fault() above. Where the file system ended everything it is a write
+# that failed, mostly, after which what came may stay for the next put: another try. On XFS that may come each time.
 lose_sync() {
-	local rate
+	local rate was_shut_down
 
 	where="$fs, a sync that fails once, of $1"
 	cases=$((cases + 1))
@@ -294,17 +295,27 @@ lose_sync() {
 		break_writes
 		ended "[Ii]nput/output error"
 		mend_dest
-		! is_shut_down || mount_again
+		was_shut_down=''
+		! is_shut_down || { was_shut_down=y && mount_again; }
 		still_up
-		wait_for no_partial /mnt/dest/b 2> /dev/null
-		[ $status = 0 ] || break
+		if [ -z "$was_shut_down" ]; then
+			wait_for no_partial /mnt/dest/b 2> /dev/null
+			[ $status = 0 ] || break
+		fi
+		[ $status = 0 ] || put_lost "$1" $2
 		arrived "$1" $2
 		rm -r /mnt/dest/b/$2
 	done
+	[ -z "$was_shut_down" ] || return 0
 	[ $status != 0 ] || fail "$where: it did not fail"
-	fmn put -r --replace --quiet --json "$1" n2:b/$2 > $D/out || fail "$where: run again: $(cat $D/out)"
+	put_lost "$1" $2
 	! grep -qE '"resumed_bytes": ?[1-9]' $D/out || fail "$where: it went on with what the sync lost: $(cat $D/out)"
 	arrived "$1" $2
+}
+
+put_lost() {
+	check node_wait $D/n1 tcp 1 1
+	fmn put -r --replace --quiet --json "$1" n2:b/$2 > $D/out || fail "$where: run again: $(cat $D/out)"
 }
 
 # It is on the disk, not only in memory.
