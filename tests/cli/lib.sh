@@ -41,7 +41,7 @@ man_options() {
 
 # A daemon touches its whole arena when it starts, which takes longer than the rest of its start. Nodes whose configuration says nothing of
 # memory have an eighth of the default: the least that has chunks of 1 MiB and four slabs each way, as the default has
-# (mover/node/tuning.c). A slab is four chunks then, and eight by default. Also nodes.sh's.
+# (mover/node/tuning.c). A slab is four chunks then, and eight by default; a rail has up to four connections, where more processors have eight. Also nodes.sh's.
 node_memory='memory = { arena = "32MiB"; };'
 
 # use_little FILE: a configuration that was not made here says so of the memory, too.
@@ -56,7 +56,7 @@ up() {
 	*)		local -x FM_CLUSTER_CONF=$node_memory$'\n'${FM_CLUSTER_CONF:-} ;;
 	esac
 	until dir=${TMPDIR:-/tmp}/fm-cli.$RANDOM && mkdir -m 755 "$dir" "$dir/w" 2>/dev/null; do
-		[ -d "$dir" ] || { mkdir "$dir"; exit 1; }
+		[ -d "$dir" ] || { mkdir "$dir" && rmdir "$dir"; } || exit 1	# that of another one may have gone meanwhile
 	done
 	mkdir -m 777 "$dir/leaks"
 	export FM_LEAKS=$dir/leaks		# for tests/leaks.c

@@ -15,7 +15,7 @@ outside() {
 }
 outside >before
 
-said=$(timeout $HANG_S slot_peer own.key 127.0.0.1 "$port" "$(fmove keygen --show "$node/node.key")" tcp 6) || bad "slot_peer: $said"
+said=$(timeout $HANG_S slot_peer own.key 127.0.0.1 "$port" "$(fmove keygen --show "$node/node.key")" tcp 20) || bad "slot_peer: $said"
 ended=${said%% *}
 [ "${ended:-0}" -gt 0 ] || bad "a slot in use was written to, and the connection went on: $said"
 is_logged 'slot that is in use' "$node/log" || bad "the log does not say why: $(tail -n 3 "$node/log")"

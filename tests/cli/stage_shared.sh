@@ -54,10 +54,10 @@ is_like() {
 
 all_read() { [ "${read[1]}" -gt 0 ] && [ "${read[2]}" -gt 0 ] && [ "${read[3]}" -gt 0 ]; }
 
-# All that ask have the store: each of them reads a part. If all is read before one of them is there, another one is tried.
+# All that ask have the store: each of them reads a part. If all is read before one of them is there, another one is tried, twice as large.
 for ((tries = 0; tries < 5; tries++)); do
 	rm -rf "$(store 1)/set"
-	new_set set
+	new_set set $((240000000 << tries))
 	reads
 	fmove stage --nodes n1,n2,n3 --json s/set >out 2>err || bad "three readers: $(cat err)"
 	once "three readers"
@@ -135,7 +135,7 @@ grep -q 'no store of this node is, or can be read as, shared "nfs1"; ' err || ba
 rm -r "$(store 1)/small"
 for ((tries = 0; tries < 5; tries++)); do
 	rm -rf "$(store 1)/far"
-	new_set far
+	new_set far $((240000000 << tries))
 	reads
 	at 4 stage n2:s/far >out.4 2>err.4 || bad "far: $(cat err.4)"
 	once far

@@ -187,6 +187,15 @@ static bool is_there(const uint8_t *buf, uint64_t to, size_t len)
 	return is_zero;
 }
 
+/* Whether something was written there. */
+static bool is_touched(uint64_t from, uint64_t len)
+{
+	for (uint64_t i = from / COPY_BYTES; len > 0 && i <= (from + len - 1) / COPY_BYTES; i++)
+		if (i >= target_bytes / COPY_BYTES || (written[i / 8] & 1u << i % 8) != 0)
+			return true;
+	return false;
+}
+
 static void copy(const struct log *log, int target, uint64_t from, uint64_t to, uint64_t len)
 {
 	static uint8_t buf[COPY_BYTES];
@@ -208,11 +217,11 @@ static void apply(const struct log *log, int target, const struct entry *entry, 
 {
 	uint64_t range[2] = { entry->sector * log->sector_size, entry->sectors * log->sector_size };
 
-	if ((entry->flags & FLAG_DISCARD) != 0)
-		/* what it leaves there is nobody's to rely on */
-		(void)ioctl(target, BLKDISCARD, range);
-	else
+	if ((entry->flags & FLAG_DISCARD) == 0)
 		copy(log, target, data, range[0], range[1]);
+	else if (is_touched(range[0], range[1]))
+		/* what it leaves there is nobody's to rely on; where nothing was are zeros */
+		(void)ioctl(target, BLKDISCARD, range);
 }
 
 /* Up to the mark, or until `entries` were applied. */

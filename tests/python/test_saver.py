@@ -531,7 +531,7 @@ class Save(Case):
 
     def test_a_signal_ends_the_wait_for_a_vote(self):
         """For which another rank does not come: in close(), and in save()."""
-        over, timeout = self.local("over"), 60.0
+        over, timeout = self.local("over"), 1800.0
 
         def rank_of(rank):
             made = fmove.torch.Saver(timeout=timeout, when_busy="drop")

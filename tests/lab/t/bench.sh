@@ -53,14 +53,15 @@ for op in send receive both; do
 done
 [ "$(paths rdma '"rdma_bytes":[1-9][0-9]*,"tcp_bytes":0,')" = 3 ] || fail "TCP carried some of it: $(cat $D/out)"
 has '"object":"rxe0:1","name":"rcvd_seq_err","growth":'
-has '"cpu_there":{"process_s"'
+[ "$(paths rdma '"cpu_there":{"process_s"')" = 3 ] || fail "what it cost the other side is not said: $(cat $D/out)"
 say "rdma: over RDMA alone"
 
 [ "$(paths tcp '"rdma_bytes":0,"tcp_bytes":[1-9]')" = 3 ] || fail "RDMA carried some of it: $(cat $D/out)"
 say "tcp: over TCP alone"
 
 has '"kind":"disk","op":"write","where":"/run/disk","block_bytes":1048576,"depth":16,"repeats":\[{"bytes":[1-9]'
-has '"cached":false'
+measured=$(paths disk '')
+[ "$measured" -gt 0 ] && [ "$(paths disk '"cached":false')" = "$measured" ] || fail "not with O_DIRECT: $(cat $D/out)"
 [ -z "$(ls -A /run/disk | grep -v lost+found)" ] || fail "left behind: $(ls -A /run/disk)"
 for kind in disk rdma tcp put; do
 	has "\"kind\":\"$kind\",\"op\":\"[a-z]*\",[^[]*\"repeats\":\[{\"bytes\":[0-9]"
