@@ -2,6 +2,7 @@
 # Goal:   the callback for the Trainer puts what all ranks have written, waits wherever the Trainer may remove next what is still being
 #         put, and goes on waiting for what a signal interrupted it within; its link leads to what is on disk.
 # Method: the calls that the Trainer makes, in its order, without it; puts that end when they may. test_transformers.py has the real one.
+# Calls libfmove.
 import errno
 import os
 import sys
