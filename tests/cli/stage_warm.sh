@@ -28,15 +28,36 @@ cold() {
 	[ "$(cached "$1")" -eq 0 ] || skip "this file system keeps what nobody wants: $(cached "$1") bytes"
 }
 
-# leaves_nothing SOURCE PLACE COMMAND...: staged, with not a page of it left, there or here.
-leaves_nothing() {
-	local source=$1 place=$2
+# redraw PLACE: it is another version, of which nothing was staged before.
+redraw() {
+	local file
 
-	shift 2
-	cold "$place"
-	data=$("$@" "$source" 2>err) || bad "$source: $(cat err)"
-	[ "$(cached "$place")" -eq 0 ] || bad "$source: $(cached "$place") bytes of the source are in memory, of $(size "$place"): $(find "$place" -type f -print0 | xargs -0 fincore -n -r -o PAGES,FILE | grep -v '^0 ')"
-	[ "$(cached "$data")" -eq 0 ] || bad "$source: $(cached "$data") bytes of the copy are in memory, of $(size "$data")"
+	find "$1" -type f >files
+	while IFS= read -r file; do
+		random "$(stat -c %s "$file")" "$file"
+	done <files
+}
+
+# renew PLACE: another version, of which most was staged before.
+renew() {
+	random 100 "$1/other"
+}
+
+# leaves_nothing AGAIN SOURCE PLACE COMMAND...: staged, with not a page of it left, there or here. The kernel may keep pages that something else of it
+# looks at in that moment, so what is left is staged once more: AGAIN makes another version of PLACE. What is never taken out is left each time.
+leaves_nothing() {
+	local again=$1 source=$2 place=$3 tries left copy
+
+	shift 3
+	for ((tries = 0; tries < 3; tries++)); do
+		[ $tries = 0 ] || "$again" "$place"
+		cold "$place"
+		data=$("$@" "$source" 2>err) || bad "$source: $(cat err)"
+		left=$(cached "$place") copy=$(cached "$data")
+		[ "$((left + copy))" -ne 0 ] || return
+	done
+	[ "$left" -eq 0 ] || bad "$source: $left bytes of the source are in memory, of $(size "$place"): $(find "$place" -type f -print0 | xargs -0 fincore -n -r -o PAGES,FILE | grep -v '^0 ')"
+	[ "$copy" -eq 0 ] || bad "$source: $copy bytes of the copy are in memory, of $(size "$data")"
 }
 
 for n in 1 2; do
@@ -47,11 +68,11 @@ for n in 1 2; do
 	random 100 "$(store $n)/many$n/other"
 	random 9000001 "$(store $n)/file$n"
 done
-leaves_nothing n2:s/set2 "$(store 2)/set2" fmove stage
-leaves_nothing n2:s/file2 "$(store 2)/file2" fmove stage
-leaves_nothing n2:s/many2 "$(store 2)/many2" fmove stage --nodes all
-leaves_nothing s/file1 "$(store 1)/file1" fmove stage
-leaves_nothing s/file1 "$(store 1)/file1" fmove stage --check content
+leaves_nothing redraw n2:s/set2 "$(store 2)/set2" fmove stage
+leaves_nothing redraw n2:s/file2 "$(store 2)/file2" fmove stage
+leaves_nothing renew n2:s/many2 "$(store 2)/many2" fmove stage --nodes all
+leaves_nothing redraw s/file1 "$(store 1)/file1" fmove stage
+leaves_nothing redraw s/file1 "$(store 1)/file1" fmove stage --check content
 
 # It is read into memory, all of it; what does not fit is not, and that is said.
 data=$(fmove stage --warm n2:s/set2 2>err) && grep -q -- '--warm: .* read into memory' err || bad "warm: $(cat err)"
