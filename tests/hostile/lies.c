@@ -225,7 +225,7 @@ static bool carry_put(struct talk *t, struct stage_run *r)
 	t->peer->is_exact = true;
 	if (!t->peer->has_landing || !word_deed(t, &m))
 		return false;
-	r->files = t->peer->counts.files;
+	r->put = m.put.xfer;
 	talk_say(t, &m);
 	t->peer->has_landing = false;
 	return true;
@@ -239,7 +239,7 @@ static void carry_step(struct talk *t, struct stage_run *r)
 		r->step = 1;
 	} else if (r->step == 1 && carry_put(t, r)) {
 		r->step = 2;
-	} else if (r->step == 2 && t->peer->counts.files > r->files) {
+	} else if (r->step == 2 && t->peer->done == r->put) {
 		carry_order(t, r, FM_RUN_INVITE);
 		(void)fprintf(stderr, "%s: carried\n", r->about.path);
 		r->step = 3;

@@ -264,6 +264,7 @@ static void hear_deed(struct talk *t, const struct fm_wire_msg *in)
 		if (in->type == FM_WIRE_DONE && d->id == in->done.xfer) {
 			p->counts.files += !d->is_tree;
 			p->counts.trees += d->is_tree;
+			p->done = d->id;
 			d->state = DEED_NONE;
 		}
 		if (in->type == FM_WIRE_ABORT && d->id == in->abort.xfer)

@@ -57,7 +57,7 @@ struct stage_run {
 	uint32_t joined;		  /* that report */
 	uint32_t carried;		  /* the one to which the lie `carry` was told */
 	unsigned step, orders, since;	  /* of that; ticks */
-	uint64_t files;			  /* that were done before */
+	uint64_t put;			  /* the transfer that carries it */
 };
 
 enum deed_state { DEED_NONE, DEED_ASKED, DEED_SENDING, DEED_SENT };
@@ -133,6 +133,7 @@ struct peer {
 	struct deed deeds[DEEDS_MAX];
 	struct stage_run stages[STAGES_MAX];
 	bool is_exact;		 /* what it sends is */
+	uint64_t done;		 /* the last transfer of ours that was */
 	bool has_landing;
 	char landing[FM_LANDING_PATH_MAX]; /* where the daemon awaits an extent of us */
 	struct fm_timer dial_timer, stranger_timer;
