@@ -172,27 +172,30 @@ static int target_open(const char *path)
 	return fd;
 }
 
+/* Whether something was written there. */
+static bool is_touched(uint64_t from, uint64_t len)
+{
+	if (len == 0)
+		return false;
+	if (from + len > target_bytes)
+		return true;		/* nobody can say */
+	for (uint64_t i = from / COPY_BYTES; i <= (from + len - 1) / COPY_BYTES; i++)
+		if ((written[i / 8] & 1u << i % 8) != 0)
+			return true;
+	return false;
+}
+
 /* Whether it is zeros, for where nothing was written yet. If not, something is there now. */
 static bool is_there(const uint8_t *buf, uint64_t to, size_t len)
 {
 	bool is_zero = buf[0] == 0 && memcmp(buf, buf + 1, len - 1) == 0;
-	uint64_t first = to / COPY_BYTES, last = (to + len - 1) / COPY_BYTES;
 
 	if (to + len > target_bytes)
 		return false;
-	for (uint64_t i = first; i <= last; i++)
-		is_zero &= (written[i / 8] & 1u << i % 8) == 0;
-	for (uint64_t i = first; i <= last && !is_zero; i++)
+	if (is_zero && !is_touched(to, len))
+		return true;
+	for (uint64_t i = to / COPY_BYTES; i <= (to + len - 1) / COPY_BYTES; i++)
 		written[i / 8] |= (uint8_t)(1u << i % 8);
-	return is_zero;
-}
-
-/* Whether something was written there. */
-static bool is_touched(uint64_t from, uint64_t len)
-{
-	for (uint64_t i = from / COPY_BYTES; len > 0 && i <= (from + len - 1) / COPY_BYTES; i++)
-		if (i >= target_bytes / COPY_BYTES || (written[i / 8] & 1u << i % 8) != 0)
-			return true;
 	return false;
 }
 
