@@ -103,17 +103,22 @@ static bool has_names_but(int dir, bool (*is_one)(const char *name))
 	return fm_tsys_each_name(dir, is_other, &is_one) != 0;
 }
 
-static bool is_empty_file(int fd)
+/*
+ * Whether it is empty, or begins with nothing but zeros: both are what a power cut leaves of a file
+ * whose content nobody waited for. ext4 can have its length on the disk before its content.
+ */
+static bool says_nothing(int fd)
 {
-	struct stat st;
+	char head[STATE_LEN];
+	ssize_t len = pread(fd, head, sizeof(head), 0);
 
-	return fm_tsys_fstat(fd, &st) == 0 && st.st_size == 0;
+	for (ssize_t i = 0; i < len; i++)
+		if (head[i] != '\0')
+			return false;
+	return len >= 0;
 }
 
-/*
- * Whether the directory has a journal of fmove, or an empty one: a power cut can lose all that was
- * written to it.
- */
+/* Whether the directory has a journal of fmove, or what a power cut left of one. */
 static bool has_journal(int dir)
 {
 	int fd = fm_tsys_open(dir, "journal", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
@@ -121,7 +126,7 @@ static bool has_journal(int dir)
 	uint64_t bytes;
 	struct stat st;
 	bool has = fd >= 0 && fm_tsys_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-		   (st.st_size == 0 || fm_journal_peek(fd, &journal, &bytes) == 0);
+		   (says_nothing(fd) || fm_journal_peek(fd, &journal, &bytes) == 0);
 
 	if (fd >= 0)
 		close(fd);
@@ -161,8 +166,8 @@ static int open_both(int parent, const char *name, int *dir, int *lock, bool mak
 
 /*
  * Locked. Any directory may have a file of that name: what is no staging directory yet must be
- * empty. But nobody waits for the disk to have what the lock says, and a power cut leaves an empty
- * one, with the journal, which is made next. Such a directory has no names but ours.
+ * empty. But nobody waits for the disk to have what the lock says, and a power cut leaves one that
+ * says nothing, with the journal, which is made next. Such a directory has no names but ours.
  */
 static int take(int dir, int lock)
 {
@@ -172,7 +177,7 @@ static int take(int dir, int lock)
 	if (ret != -EBADMSG)
 		return ret;
 	if (has_names_but(dir, is_lock))
-		return is_empty_file(lock) && has_journal(dir) && !has_names_but(dir, is_of_staging)
+		return says_nothing(lock) && has_journal(dir) && !has_names_but(dir, is_of_staging)
 			       ? 0
 			       : -EPERM;
 	return fm_staging_write(lock, &(struct fm_staging_state){ .data_ino = 0 });

@@ -205,11 +205,15 @@ static int remove_made(int parent, const struct fm_unfinished *u, int lock,
 {
 	char made[FM_PARTIAL_NAME_MAX + 1];
 	struct fm_staging_state state;
+	struct stat st;
 	int ret = fm_staging_read(lock, &state);
 
+	sibling(u->found, ".new", made);
+	/* After a power cut it may name none: what is there may be the replaced version. */
+	if (ret == -EBADMSG)
+		return fm_tsys_fstatat(parent, made, &st) == -ENOENT ? 0 : -ESTALE;
 	if (ret < 0)
 		return ret;
-	sibling(u->found, ".new", made);
 	return state.data_ino ? fm_tree_remove_known(parent, made, state.data_ino, freed) : 0;
 }
 

@@ -83,6 +83,17 @@ no 3 'stays: .*; [0-9]+ more stay' fmove purge --unfinished --json d
 [ "$(cat d/.fmove.00000000000000a*/f d/.fmove.00000000000000a*.part | wc -l)" -eq 6 ] || bad "something else went: $(ls -lAR d)"
 rm -r d/.fmove.00000000000000a*
 [ -z "$(ls -A d)" ] || bad "something is left: $(ls -lAR d)"
+# What a power cut left: zeros in the place of what the lock said, with and without a tree of which nobody can say whose it is.
+begun journal -r n2:s/tree d/tree
+cut_off
+tree=$(echo d/.fmove.*.tree)
+dd if=/dev/zero of="$tree/lock" bs=50 count=1 conv=notrunc status=none
+mkdir "${tree%.tree}.new"
+no 1 "\.new\" may be the version that this transfer replaced" fmove purge --unfinished d
+[ -e "$tree/data" ] || bad "it went though nobody can say what the other is: $(ls -lAR d)"
+rmdir "${tree%.tree}.new"
+ok fmove purge --unfinished d
+[ -z "$(ls -A d)" ] || bad "something is left of it: $(ls -lAR d)"
 # What a get kept, under the name that it had.
 mkdir -m 700 d/.fmove.00000000000000ab.kept && mkdir d/.fmove.00000000000000ab.kept/tree
 touch "d/.fmove.00000000000000ab.kept/.fmove.held.$(printf %016x "$(stat -c %i d/.fmove.00000000000000ab.kept/tree)")"

@@ -258,6 +258,43 @@ static void test_staging_back(void)
 	each_base(run_staging_back);
 }
 
+/* What a power cut left of a file: nothing, or zeros of the length that it had. */
+static void write_lost(const char *name, off_t length)
+{
+	write_text(name, "");
+	CU_ASSERT_EQUAL(truncate(at(name), length), 0);
+}
+
+static off_t lock_length, journal_length;
+
+static void run_staging_lost(void)
+{
+	char name[FM_STAGING_NAME_LEN + 1], in[FM_STAGING_NAME_LEN + 16];
+
+	fm_staging_name(FM_STAGING_TREE, "tree", name);
+	CU_ASSERT_EQUAL(mkdir(at(name), 0700), 0);
+	(void)snprintf(in, sizeof(in), "%s/lock", name);
+	write_lost(in, lock_length);
+	(void)snprintf(in, sizeof(in), "%s/journal", name);
+	write_lost(in, journal_length);
+	(void)snprintf(in, sizeof(in), "%s/spool", name);
+	write_lost(in, 224);
+	put_version(getting(), 1);
+	CU_ASSERT_TRUE(is_version("tree", 1));
+	CU_ASSERT_EQUAL(names_in(dir, ".fmove."), 0);
+}
+
+/* Goal: a tree comes to a name beside which a power cut left a staging directory, whatever the disk
+ * has of its files. */
+static void test_staging_lost(void)
+{
+	for (int lost = 0; lost < 4; lost++) {
+		lock_length = lost & 1 ? 50 : 0;
+		journal_length = lost & 2 ? 4096 : 0;
+		each_base(run_staging_lost);
+	}
+}
+
 /* ---- the mark ---- */
 
 static uint64_t count_kept(void)
@@ -792,6 +829,7 @@ static const struct fm_test tests[] = {
 	 test_named_like_tree},
 	{"and what takes those names meanwhile", test_staging_taken},
 	{"what was published is nothing to go on with", test_staging_back},
+	{"what a power cut left of a staging directory is gone on with", test_staging_lost},
 	{"a power cut empties no mark", test_power_cut},
 	{"what an earlier version kept is known", test_earlier},
 	{"what no path can name is looked through, and goes", test_deep},
