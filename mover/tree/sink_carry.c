@@ -30,8 +30,6 @@
 #include "mover/tree/tsys.h"
 
 #define COPY_LEN (256u << 10)
-#define CARRIED "carried"	/* in the staging directory */
-#define MADE "made"		/* there too */
 #define EXCHANGES_MAX 16
 #define LIST_MAX (64u << 10)	/* XATTR_LIST_MAX */
 #define MODE_WITHOUT_SET_IDS 01777u
@@ -149,7 +147,7 @@ static int open_carried(struct fm_sink *s)
 
 	if (s->has_carried)
 		return 0;
-	fd = fm_tsys_open(s->stage, CARRIED, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	fd = fm_tsys_open(s->stage, FM_STAGED_CARRIED, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	ret = fd < 0 ? fd : fm_deferred_open(&s->carried, fd);
 	s->has_carried = ret == 0;
 	return ret;
@@ -387,15 +385,15 @@ static int make_late_dir(struct fm_merge *w, const struct fm_merge_at *p, struct
 	struct stat old;
 	int ret;
 
-	(void)unlinkat(s->stage, MADE, AT_REMOVEDIR);	/* of a try that was killed */
-	ret = fm_tsys_mkdir(s->stage, MADE);
+	(void)unlinkat(s->stage, FM_STAGED_MADE, AT_REMOVEDIR);	/* of a try that was killed */
+	ret = fm_tsys_mkdir(s->stage, FM_STAGED_MADE);
 	if (ret == 0)
-		ret = fm_tsys_fstatat(s->stage, MADE, st);
+		ret = fm_tsys_fstatat(s->stage, FM_STAGED_MADE, st);
 	if (ret == 0)
 		ret = fm_tsys_fstat(p->met->dir->fd, &old);
 	if (ret == 0 && s->opts.has_owners)
-		ret = fm_tsys_own_link(s->stage, MADE, old.st_uid, old.st_gid);
-	return ret < 0 ? ret : fm_tsys_rename_free(s->stage, MADE, p->dir, p->name);
+		ret = fm_tsys_own_link(s->stage, FM_STAGED_MADE, old.st_uid, old.st_gid);
+	return ret < 0 ? ret : fm_tsys_rename_free(s->stage, FM_STAGED_MADE, p->dir, p->name);
 }
 
 /* Which one it is tells it later from others that may have its name then. */
@@ -572,7 +570,7 @@ static int leave_both(struct fm_merge *w, const struct fm_merge_at *p)
 }
 
 /*
- * What is MADE gets the name, and the other way round. Only the file with inode `mine` gives it
+ * What is `made` gets the name, and the other way round. Only the file with inode `mine` gives it
  * away: one that somebody saved meanwhile is younger, and gets it back. 1: *out had the name. 0:
  * something younger has it.
  */
@@ -583,11 +581,12 @@ static int exchange(const struct fm_merge *w, const struct fm_merge_at *p, ino_t
 	struct stat held;
 
 	for (int i = 0; i < EXCHANGES_MAX; i++) {
-		ret = fm_tsys_fstatat(stage, MADE, &held);
+		ret = fm_tsys_fstatat(stage, FM_STAGED_MADE, &held);
 		if (ret == 0)
-			ret = fm_tsys_rename(stage, MADE, p->dir, p->name, RENAME_EXCHANGE);
+			ret = fm_tsys_rename(stage, FM_STAGED_MADE, p->dir, p->name,
+					     RENAME_EXCHANGE);
 		if (ret == 0)
-			ret = fm_tsys_fstatat(stage, MADE, out);
+			ret = fm_tsys_fstatat(stage, FM_STAGED_MADE, out);
 		if (ret < 0)
 			return ret;
 		if (out->st_ino == mine)
@@ -597,12 +596,12 @@ static int exchange(const struct fm_merge *w, const struct fm_merge_at *p, ino_t
 	return -EBUSY;
 }
 
-/* 1: what is MADE has the name. 0: something younger has it. */
+/* 1: what is `made` has the name. 0: something younger has it. */
 static int put_saved(struct fm_merge *w, const struct fm_merge_at *p, const struct stat *now)
 {
 	int stage = w->call->s->stage;
 	struct stat made, out;
-	int ret = fm_tsys_fstatat(stage, MADE, &made);
+	int ret = fm_tsys_fstatat(stage, FM_STAGED_MADE, &made);
 
 	if (ret == 0)
 		ret = exchange(w, p, now->st_ino, &out);
@@ -612,7 +611,7 @@ static int put_saved(struct fm_merge *w, const struct fm_merge_at *p, const stru
 			ret = leave_both(w, p);
 	}
 	if (fm_tsys_is_unsupported(ret)) {
-		ret = fm_tsys_rename(stage, MADE, p->dir, p->name, 0);
+		ret = fm_tsys_rename(stage, FM_STAGED_MADE, p->dir, p->name, 0);
 		ret = ret < 0 ? ret : 1;
 	}
 	if (ret == -ENOENT)	/* what went stays away */
@@ -636,15 +635,15 @@ static int take_saved(struct fm_merge *w, const struct fm_merge_at *p, const str
 	int ret;
 
 	made_at.dir = s->stage;
-	made_at.name = MADE;
-	(void)unlinkat(s->stage, MADE, 0);
+	made_at.name = FM_STAGED_MADE;
+	(void)unlinkat(s->stage, FM_STAGED_MADE, 0);
 	ret = carry_file(w, &made_at);
 	if (ret < 0 || w->carried == before)	/* it went meanwhile */
 		return ret;
 	w->carried = before;	/* a name that was counted */
 	ret = put_saved(w, p, now);
 	w->has_saved |= ret > 0;
-	(void)unlinkat(s->stage, MADE, 0);
+	(void)unlinkat(s->stage, FM_STAGED_MADE, 0);
 	return ret < 0 ? ret : 0;
 }
 

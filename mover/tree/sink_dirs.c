@@ -198,7 +198,7 @@ static int probe_folding(struct fm_sink *s)
 	char name[PROBE_MAX], other_case[PROBE_MAX], other_form[PROBE_MAX];
 	int fd, folds;
 
-	snprintf(name, sizeof(name), "Probe.\xc3\xa9.%u", number);
+	snprintf(name, sizeof(name), FM_STAGED_PROBE "\xc3\xa9.%u", number);
 	snprintf(other_case, sizeof(other_case), "pROBE.\xc3\xa9.%u", number);
 	snprintf(other_form, sizeof(other_form), "Probe.e\xcc\x81.%u", number);
 	fd = fm_tsys_open(s->stage, name, O_WRONLY | O_CREAT, 0600);

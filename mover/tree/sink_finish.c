@@ -268,7 +268,7 @@ static int finish_entries(struct finish *f)
 static int move_out(struct finish *f)
 {
 	struct fm_sink *s = f->call.s;
-	int ret = fm_tsys_rename_free(s->stage, "data", s->opts.parent, s->new_name);
+	int ret = fm_tsys_rename_free(s->stage, FM_STAGED_DATA, s->opts.parent, s->new_name);
 
 	if (ret < 0)
 		return fm_sink_fail(s, ret, "move out of its staging directory", NULL, 0,

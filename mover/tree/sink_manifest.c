@@ -14,7 +14,6 @@
 #include "mover/tree/sink.h"
 #include "mover/tree/tsys.h"
 
-#define MANIFEST "manifest"	/* in the staging directory */
 
 int fm_sink_begin_manifest(struct fm_sink *s)
 {
@@ -23,7 +22,7 @@ int fm_sink_begin_manifest(struct fm_sink *s)
 
 	if (ret < 0)
 		return ret == -EOPNOTSUPP ? 0 : ret;
-	fd = fm_tsys_open(s->stage, MANIFEST, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	fd = fm_tsys_open(s->stage, FM_STAGED_MANIFEST, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	ret = fd < 0 ? fd : fm_manifest_begin(&s->manifest, fd);
 	s->has_manifest = ret == 0;
 	return ret;
@@ -84,7 +83,8 @@ int fm_sink_place_manifest(struct fm_sink *s, struct fm_err *err)
 	}
 	if (ret > 0) {
 		fm_manifest_name(&key, s->manifest_name);
-		ret = fm_tsys_rename(s->stage, MANIFEST, s->opts.parent, s->manifest_name, 0);
+		ret = fm_tsys_rename(s->stage, FM_STAGED_MANIFEST, s->opts.parent,
+				     s->manifest_name, 0);
 	}
 	if (ret < 0)
 		return fm_sink_fail(s, ret, "write the manifest of", NULL, 0, err);

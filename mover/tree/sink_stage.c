@@ -231,7 +231,7 @@ static int take_new_back(struct fm_sink *s, const char *name)
 
 static const char *was_name(unsigned i, char out[WAS_NAME_MAX])
 {
-	snprintf(out, WAS_NAME_MAX, "was.%u", i);
+	snprintf(out, WAS_NAME_MAX, FM_STAGED_WAS "%u", i);
 	return out;
 }
 
@@ -252,9 +252,10 @@ static int gather_was(struct fm_sink *s, unsigned *count)
 	}
 	if (ret < 0 && ret != -ENOENT)
 		return ret;
-	ret = fm_tsys_rename(s->stage, "data", s->stage, was_name(*count, name), RENAME_NOREPLACE);
+	ret = fm_tsys_rename(s->stage, FM_STAGED_DATA, s->stage, was_name(*count, name),
+			     RENAME_NOREPLACE);
 	if (fm_tsys_is_unsupported(ret))
-		ret = fm_tsys_rename(s->stage, "data", s->stage, name, 0);
+		ret = fm_tsys_rename(s->stage, FM_STAGED_DATA, s->stage, name, 0);
 	if (ret == 0)
 		++*count;
 	if (ret < 0 && ret != -ENOENT)
@@ -283,7 +284,7 @@ void fm_sink_remove_data(const struct fm_sink *s)
 	struct fm_tree_freed freed = fm_sink_freed(s);
 
 	/* Both are tried, whatever happens to the other. */
-	(void)fm_tree_remove(s->stage, "data", &freed);
+	(void)fm_tree_remove(s->stage, FM_STAGED_DATA, &freed);
 	(void)remove_was(s, FM_SINK_WAS_MAX + 1);
 }
 
@@ -307,7 +308,7 @@ static int open_journal(struct fm_sink *s, const char **why, struct fm_err *err)
 {
 	struct fm_journal_opts opts = {
 		.is_tree = true, .is_synced = s->opts.is_synced, .source = s->opts.source};
-	int fd = fm_tsys_open(s->stage, "journal", O_RDWR | O_CREAT, 0600);
+	int fd = fm_tsys_open(s->stage, FM_STAGED_JOURNAL, O_RDWR | O_CREAT, 0600);
 
 	snprintf(opts.name, sizeof(opts.name), "%s", s->opts.name);
 	if (fd < 0)
@@ -322,7 +323,7 @@ static int empty_journal(struct fm_sink *s, struct fm_err *err)
 
 	fm_journal_close(s->journal);
 	s->journal = NULL;
-	ret = fm_tsys_unlink(s->stage, "journal", 0);
+	ret = fm_tsys_unlink(s->stage, FM_STAGED_JOURNAL, 0);
 	if (ret < 0)
 		return fm_sink_fail(s, ret, "empty the journal of", NULL, 0, err);
 	return open_journal(s, &none, err);
@@ -417,11 +418,11 @@ static mode_t ask_umask(void)
 static int make_data(struct fm_sink *s)
 {
 	struct stat st;
-	int ret = fm_tsys_mkdir(s->stage, "data");
+	int ret = fm_tsys_mkdir(s->stage, FM_STAGED_DATA);
 
 	if (ret < 0)
 		return ret;
-	s->data = fm_tsys_open(s->stage, "data", DIR_FLAGS, 0);
+	s->data = fm_tsys_open(s->stage, FM_STAGED_DATA, DIR_FLAGS, 0);
 	ret = s->data < 0 ? s->data : fm_tsys_fstat(s->data, &st);
 	if (ret == 0)
 		ret = fm_staging_write(
@@ -437,7 +438,7 @@ static int make_data(struct fm_sink *s)
 
 static int make_spool(struct fm_sink *s)
 {
-	int fd = fm_tsys_open(s->stage, "spool", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	int fd = fm_tsys_open(s->stage, FM_STAGED_SPOOL, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	int ret = fd < 0 ? fd : fm_deferred_open(&s->deferred, fd);
 
 	s->has_deferred = ret == 0;
@@ -507,7 +508,8 @@ static bool has_journal(const struct fm_sink *s)
 {
 	struct stat st;
 
-	return fstatat(s->stage, "journal", &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
+	return fstatat(s->stage, FM_STAGED_JOURNAL, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_size > 0;
 }
 
 int fm_sink_stage(struct fm_sink *s, struct fm_err *err)

@@ -24,7 +24,6 @@
 #include "mover/tree/tsys.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
-#define LOCK_NAME "lock"
 #define GONE_NAME "gone"	/* the name in a stash of a tree that is being removed */
 #define LOCK_TRIES_MAX 64
 #define HEX_LEN	       16
@@ -59,7 +58,7 @@ static int try_lock(int parent, const char *name, int dir, int lock)
 		return -EIO;
 	if (fcntl(lock, F_OFD_SETLK, &whole) < 0)
 		return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
-	return is_still(parent, name, dir) && is_still(dir, LOCK_NAME, lock) ? 0 : -EAGAIN;
+	return is_still(parent, name, dir) && is_still(dir, FM_STAGED_LOCK, lock) ? 0 : -EAGAIN;
 }
 
 /* Refuses a staging directory that another user can change: the parent may be anybody's. */
@@ -75,18 +74,21 @@ static int check_owner(int dir)
 
 static bool is_lock(const char *name)
 {
-	return strcmp(name, LOCK_NAME) == 0;
+	return strcmp(name, FM_STAGED_LOCK) == 0;
 }
 
 /* A name that is made in there. */
 static bool is_of_staging(const char *name)
 {
-	static const char *const names[] = { LOCK_NAME, "journal", "data", "spool", "manifest" };
+	static const char *const names[] = {FM_STAGED_LOCK,	FM_STAGED_JOURNAL, FM_STAGED_DATA,
+					    FM_STAGED_SPOOL,	FM_STAGED_MANIFEST,
+					    FM_STAGED_CARRIED, FM_STAGED_MADE};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;
-	return strncmp(name, "was.", 4) == 0;
+	return strncmp(name, FM_STAGED_WAS, strlen(FM_STAGED_WAS)) == 0 ||
+	       strncmp(name, FM_STAGED_PROBE, strlen(FM_STAGED_PROBE)) == 0;
 }
 
 static int is_other(void *ctx, int dir, const char *name)
@@ -104,12 +106,12 @@ static bool has_names_but(int dir, bool (*is_one)(const char *name))
 }
 
 /*
- * Whether it is empty, or begins with nothing but zeros: both are what a power cut leaves of a file
- * whose content nobody waited for. ext4 can have its length on the disk before its content.
+ * Whether it is empty or begins with zeros: what a power cut left of a file whose content nobody
+ * waited for. ext4 can have its length on the disk before its content.
  */
 static bool says_nothing(int fd)
 {
-	char head[STATE_LEN];
+	char head[64];	/* more than the lock, less than the head of a journal */
 	ssize_t len = pread(fd, head, sizeof(head), 0);
 
 	for (ssize_t i = 0; i < len; i++)
@@ -118,10 +120,17 @@ static bool says_nothing(int fd)
 	return len >= 0;
 }
 
+static bool is_lost_lock(int lock)
+{
+	struct stat st;
+
+	return fm_tsys_fstat(lock, &st) == 0 && st.st_size <= STATE_LEN && says_nothing(lock);
+}
+
 /* Whether the directory has a journal of fmove, or what a power cut left of one. */
 static bool has_journal(int dir)
 {
-	int fd = fm_tsys_open(dir, "journal", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	int fd = fm_tsys_open(dir, FM_STAGED_JOURNAL, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	struct fm_journal_opts journal;
 	uint64_t bytes;
 	struct stat st;
@@ -138,7 +147,7 @@ static bool has_journal(int dir)
 static int make_lock(int parent, const char *name, int dir)
 {
 	int flags = has_names_but(dir, is_lock) ? O_RDWR : O_RDWR | O_CREAT;
-	int ret = fm_tsys_open(dir, LOCK_NAME, flags, 0600);
+	int ret = fm_tsys_open(dir, FM_STAGED_LOCK, flags, 0600);
 
 	if (ret != -ENOENT)
 		return ret;
@@ -155,7 +164,7 @@ static int open_both(int parent, const char *name, int *dir, int *lock, bool mak
 		return *dir;
 	ret = check_owner(*dir);
 	if (ret == 0)
-		ret = *lock = fm_tsys_open(*dir, LOCK_NAME, O_RDWR, 0);
+		ret = *lock = fm_tsys_open(*dir, FM_STAGED_LOCK, O_RDWR, 0);
 	if (ret == -ENOENT && makes_lock)
 		ret = *lock = make_lock(parent, name, *dir);
 	if (ret >= 0)
@@ -177,7 +186,7 @@ static int take(int dir, int lock)
 	if (ret != -EBADMSG)
 		return ret;
 	if (has_names_but(dir, is_lock))
-		return says_nothing(lock) && has_journal(dir) && !has_names_but(dir, is_of_staging)
+		return is_lost_lock(lock) && has_journal(dir) && !has_names_but(dir, is_of_staging)
 			       ? 0
 			       : -EPERM;
 	return fm_staging_write(lock, &(struct fm_staging_state){ .data_ino = 0 });
@@ -397,7 +406,7 @@ static int ask_age(int parent, const char *name, int dir, const struct fm_stagin
 		return ret;
 	if (is_new && st.st_ino != state->data_ino)
 		return -EPERM;
-	ret = is_new ? -ENOENT : fm_tsys_fstatat(dir, "journal", &journal);
+	ret = is_new ? -ENOENT : fm_tsys_fstatat(dir, FM_STAGED_JOURNAL, &journal);
 	if (ret < 0 && ret != -ENOENT)
 		return ret;
 	return age->is_old(age->ctx, &st, ret == 0 ? &journal : NULL) ? 0 : -EAGAIN;
@@ -486,7 +495,7 @@ int fm_staging_is_busy(int parent, const char *name)
 
 	if (dir < 0)
 		return is_none(dir) ? 0 : dir;
-	ret = lock = fm_tsys_open(dir, LOCK_NAME, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	ret = lock = fm_tsys_open(dir, FM_STAGED_LOCK, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (lock >= 0) {
 		ret = is_locked(lock);
 		close(lock);
@@ -505,10 +514,10 @@ int fm_staging_peek(int parent, const char *name, struct fm_staging_info *out)
 	if (ret < 0)
 		return ret;
 	out->is_busy = is_locked(lock) > 0;
-	(void)fm_staging_read(lock, &state);	/* one that cannot be read says nothing */
+	out->is_lost = fm_staging_read(lock, &state) == -EBADMSG;
 	out->data_ino = state.data_ino;
 	close(lock);
-	journal = fm_tsys_open(dir, "journal", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	journal = fm_tsys_open(dir, FM_STAGED_JOURNAL, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	close(dir);
 	if (journal < 0)
 		return 0;

@@ -118,7 +118,8 @@ int fm_staging_is_busy(int parent, const char *name);
 
 struct fm_staging_info {
 	bool is_busy;			/* a transfer works in it now */
-	uint64_t data_ino;		/* what may have the name .new; 0: nothing yet */
+	uint64_t data_ino;		/* what may have the name .new; 0: nothing yet, or: */
+	bool is_lost;			/* nobody can say, as after a power cut */
 	bool has_journal;		/* the rest is known */
 	struct fm_journal_opts journal;	/* its source; its name: the tree's final name */
 	uint64_t bytes_there;

@@ -12,6 +12,20 @@
 #define FM_STAGING_NAME_LEN 28		/* without the NUL; .new and .old are one shorter */
 #define FM_STAGING_FINAL_MAX 255	/* bytes of a final name */
 
+/*
+ * What may lie in a staging directory, and nothing else: by these names one is known whose lock a
+ * power cut left without what it said.
+ */
+#define FM_STAGED_LOCK	   "lock"
+#define FM_STAGED_JOURNAL  "journal"
+#define FM_STAGED_DATA	   "data"
+#define FM_STAGED_WAS	   "was."	/* and a number: the data of earlier tries */
+#define FM_STAGED_SPOOL	   "spool"
+#define FM_STAGED_MANIFEST "manifest"
+#define FM_STAGED_CARRIED  "carried"	/* what a merge took over */
+#define FM_STAGED_MADE	   "made"	/* one entry, on its way from there */
+#define FM_STAGED_PROBE	   "Probe."	/* of how names are compared */
+
 enum fm_staging_kind {
 	FM_STAGING_NONE,	/* none of these names */
 	FM_STAGING_TREE,

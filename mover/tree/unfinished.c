@@ -248,8 +248,8 @@ static int ask_tree(int parent, const struct fm_unfinished *u)
 	if (ret == -ENOENT)
 		return is_empty(parent, u->found) ? 0 : -EPERM;
 	sibling(u->found, ".new", made);
-	if (ret == 0 && info.data_ino && fm_tsys_fstatat(parent, made, &st) == 0 &&
-	    st.st_ino != info.data_ino)
+	if (ret == 0 && (info.data_ino || info.is_lost) &&
+	    fm_tsys_fstatat(parent, made, &st) == 0 && st.st_ino != info.data_ino)
 		ret = -ESTALE;
 	return ret;
 }

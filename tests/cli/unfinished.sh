@@ -89,7 +89,9 @@ cut_off
 tree=$(echo d/.fmove.*.tree)
 dd if=/dev/zero of="$tree/lock" bs=50 count=1 conv=notrunc status=none
 mkdir "${tree%.tree}.new"
-no 1 "\.new\" may be the version that this transfer replaced" fmove purge --unfinished d
+for how in '' -n; do
+	no 1 "\.new\" may be the version that this transfer replaced" fmove purge --unfinished $how d
+done
 [ -e "$tree/data" ] || bad "it went though nobody can say what the other is: $(ls -lAR d)"
 rmdir "${tree%.tree}.new"
 ok fmove purge --unfinished d

@@ -195,6 +195,17 @@ static void run_named_like_tree(void)
 	CU_ASSERT_TRUE(has_precious());
 }
 
+static void run_named_like_lost(void)
+{
+	make_precious();
+	write_text("precious/lock", "");
+	CU_ASSERT_EQUAL(truncate(at("precious/lock"), 4096), 0);
+	write_text("precious/journal", "");
+	give_name("precious", FM_STAGING_TREE);
+	CU_ASSERT_EQUAL(begin_get(1), -EPERM);
+	CU_ASSERT_TRUE(has_precious());
+}
+
 /* Goal: nor in what has a lock and a journal of somebody else's. */
 static void test_named_like_tree(void)
 {
@@ -204,6 +215,7 @@ static void test_named_like_tree(void)
 		lock_text = texts[i];
 		each_base(run_named_like_tree);
 	}
+	each_base(run_named_like_lost);
 }
 
 static void run_tree_taken(void)
@@ -269,7 +281,9 @@ static off_t lock_length, journal_length;
 
 static void run_staging_lost(void)
 {
-	char name[FM_STAGING_NAME_LEN + 1], in[FM_STAGING_NAME_LEN + 16];
+	static const char *const files[] = {"spool", "manifest", "carried", "Probe.\xc3\xa9.1"};
+	static const char *const dirs[] = {"data", "was.0", "made"};
+	char name[FM_STAGING_NAME_LEN + 1], in[FM_STAGING_NAME_LEN + 32];
 
 	fm_staging_name(FM_STAGING_TREE, "tree", name);
 	CU_ASSERT_EQUAL(mkdir(at(name), 0700), 0);
@@ -277,8 +291,14 @@ static void run_staging_lost(void)
 	write_lost(in, lock_length);
 	(void)snprintf(in, sizeof(in), "%s/journal", name);
 	write_lost(in, journal_length);
-	(void)snprintf(in, sizeof(in), "%s/spool", name);
-	write_lost(in, 224);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		(void)snprintf(in, sizeof(in), "%s/%s", name, files[i]);
+		write_lost(in, 224);
+	}
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		(void)snprintf(in, sizeof(in), "%s/%s", name, dirs[i]);
+		CU_ASSERT_EQUAL(mkdir(at(in), 0700), 0);
+	}
 	put_version(getting(), 1);
 	CU_ASSERT_TRUE(is_version("tree", 1));
 	CU_ASSERT_EQUAL(names_in(dir, ".fmove."), 0);
