@@ -84,6 +84,10 @@ await grep -q 'connection 10.81.13.1 -> 10.81.13.3 broke: its address or its car
 	bad "n1 does not notice: $(fmove status)"
 no 4 "$cut_leg" fmove put -q -f small n3:s/small
 no 4 "$cut_leg" fmove ls n3:s
+# It stands still for a moment, which it takes from the silence of n3, not from what the put has waited: who says why is the session all the same.
+kill -STOP "$(<"$dir/n1/pid")"
+pause 2
+kill -CONT "$(<"$dir/n1/pid")"
 wait $put && bad "a put over no leg at all"
 grep -q "$cut_leg" err-put || bad "what was under way does not name the leg: $(cat err-put)"
 await has_peers 1 || bad "n1 does not notice: $(fmove status)"

@@ -1293,6 +1293,17 @@ static bool waits_for_somebody(const struct fm_job *j)
 	return j->state == FM_JOB_PREPARED || waits_for_pipe(j);
 }
 
+/*
+ * Whether the peer says nothing, on no connection at all. Its session ends soon, or it is heard
+ * again: that end says why, and names the cable, so what waits leaves it to that.
+ */
+static bool is_peer_silent(const struct fm_job *j)
+{
+	const struct fm_session *s = j->session;
+
+	return fm_engine_now(j->engine) > s->heard_ns + j->engine->o.stall_ns / 2;
+}
+
 static void deadline_passed(struct fm_job *j)
 {
 	if (j->tree.names.state == FM_NAMES_SHOWN && !j->is_source) {
@@ -1310,6 +1321,8 @@ static void deadline_passed(struct fm_job *j)
 			   j->is_working ? j->engine->name : j->peer_name);
 		break;
 	case FM_JOB_COPYING:
+		if (is_stranded(j) && is_peer_silent(j))
+			return;
 		if (!fm_only_is_any(&j->only) && is_stranded(j)) {
 			end_unconnected(j);
 			break;
