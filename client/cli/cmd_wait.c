@@ -96,13 +96,29 @@ static bool is_time_up(struct limit *l)
 	return l->is_late;
 }
 
+/* Rounded up; 0: the time is up, or none was given. */
+static uint64_t ms_left(const struct limit *l)
+{
+	struct itimerspec at = {.it_value = {.tv_sec = 0}};
+
+	if (l->timer >= 0)
+		(void)timerfd_gettime(l->timer, &at);
+	return (uint64_t)at.it_value.tv_sec * 1000 +
+	       ((uint64_t)at.it_value.tv_nsec + 999999) / 1000000;
+}
+
 /* ---- */
 
-/* Each job has its outcome, though the waiting ended with one before it. */
+/*
+ * Each job has its outcome, though the waiting ended with one before it: to be found has LATE_MS of
+ * its own where less is left. A look that is cut off ends the connection.
+ */
 static int find(struct fm_transfer *t, struct limit *limit, const char *id, struct fmove_job *job,
 		struct fmove_error *why)
 {
 	bool is_late = is_time_up(limit);
+	uint64_t left = ms_left(limit);
+	bool is_short = limit->timer >= 0 && left < LATE_MS;
 	int ret;
 
 	if (fm_is_interrupted())
@@ -110,13 +126,13 @@ static int find(struct fm_transfer *t, struct limit *limit, const char *id, stru
 	*why = limit->gone;
 	if (why->code)
 		return why->code;
-	if (is_late)
+	if (is_short)
 		(void)timer_set(limit, LATE_MS);	/* it could be set before, as the next */
 	ret = fmove_find_job(t->conn, id, job, why);
 	if (ret == -ECANCELED && is_time_up(limit))
 		limit->gone = *why;
-	if (is_late)
-		(void)timer_set(limit, 1);
+	if (is_short)
+		(void)timer_set(limit, is_late || left == 0 ? 1 : left);
 	return ret;
 }
 

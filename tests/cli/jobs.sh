@@ -56,7 +56,12 @@ no 4 'no longer waited for, the time of --timeout is up; the job itself goes on'
 fmove wait --json --timeout 10ms "$id" >out 2>err
 [ $? -eq 4 ] && grep -q '"exit":4,.*"code":"ETIMEDOUT"' out || bad "wait --json when the time is up: $(cat out)"
 no 2 '--timeout 0: must be' fmove wait --timeout 0 "$id"
-fmove wait --timeout 10ms "$id" nojob >out 2>err
+# The daemon stands still until the time is up: each one is looked for all the same.
+kill -STOP "$(<"$dir/c/n1/pid")"
+fmove wait --timeout 10ms "$id" nojob >out 2>err &
+pause 0.3
+kill -CONT "$(<"$dir/c/n1/pid")"
+wait $!
 [ $? -eq 4 ] || bad "no time left for one job, and no other job: $? instead of 4"
 grep -q "^fmove: wait: nojob: you have no job nojob here" err || bad "no time left for one job, and no other job: $(cat err)"
 moving "$id"
