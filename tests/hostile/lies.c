@@ -15,7 +15,7 @@
 
 #define JOIN_EVERY 20u		/* ticks: it begins its report anew so often, too */
 #define PUTS 4u			/* at a time */
-#define CARRY_TICKS 40u		/* that an extent may take to come */
+#define CARRY_TICKS 200u	/* that an extent may take to come */
 
 struct lie {
 	const char *name;
@@ -226,6 +226,7 @@ static bool carry_put(struct talk *t, struct stage_run *r)
 	if (!t->peer->has_landing || !word_deed(t, &m))
 		return false;
 	r->put = m.put.xfer;
+	t->peer->done = 0;	/* each talk counts its transfers from the first */
 	talk_say(t, &m);
 	t->peer->has_landing = false;
 	return true;

@@ -278,7 +278,7 @@ static void line_fire(struct fm_timer *timer)
 
 	if (l->is_closing || peer_is_over(p))
 		return;
-	if (l->is_broken || one_in(&p->odds, 2000)) {
+	if (l->is_broken || (!p->lie && one_in(&p->odds, 2000))) {
 		l->is_closing = true;
 		l->conn->ops->close(l->conn);
 		return;
@@ -523,7 +523,7 @@ void line_dial(struct talk *t, const uint8_t token[FM_TOKEN_LEN])
 	struct fm_data_dial d = {.kind = FM_KIND_TCP,
 				 .port = p->dial.port,
 				 .domain = p->domain,
-				 .timeout_ns = 3 * FM_NS_PER_S,
+				 .timeout_ns = (p->lie ? 60 : 3) * FM_NS_PER_S,
 				 .needs_tls = one_in(&p->odds, 2),
 				 .done = line_dialled,
 				 .ctx = p};
@@ -536,7 +536,7 @@ void line_dial(struct talk *t, const uint8_t token[FM_TOKEN_LEN])
 	p->net->ops->ctl_addrs(t->ctl, &d.local, &d.remote);
 	memcpy(d.key, p->dial.key, FM_KEY_LEN);
 	memcpy(d.token, token, FM_TOKEN_LEN);
-	if (one_in(&p->odds, 20))
+	if (!p->lie && one_in(&p->odds, 20))
 		d.token[below(&p->odds, FM_TOKEN_LEN)] ^= 1;
 	p->net->ops->data_dial(p->net, &d);
 }

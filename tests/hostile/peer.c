@@ -101,7 +101,8 @@ static void say_hello(struct talk *t)
 	static const uint16_t conns[] = {0, 1, 2, UINT16_MAX};
 	struct fm_wire_msg m = {.type = FM_WIRE_HELLO};
 	struct odds *o = &t->peer->odds;
-	bool is_again = !one_in(o, 8);
+	bool is_again = t->peer->lie || !one_in(o, 8);
+	unsigned conn = t->peer->lie ? 3 : (unsigned)below(o, 4);
 
 	if (t->is_dialled)
 		t->session = below(o, 4);
@@ -109,8 +110,8 @@ static void say_hello(struct talk *t)
 					 .version_max = t->peer->version,
 					 .name = fm_wire_str(t->peer->name),
 					 .session = t->is_dialled ? t->session : 1,
-					 .tcp_conns = conns[below(o, 4)],
-					 .rdma_conns = conns[below(o, 4)]};
+					 .tcp_conns = conns[conn],
+					 .rdma_conns = conns[conn]};
 	/* Mostly of the same run: of another one no session goes on. */
 	for (unsigned i = 0; i < sizeof(m.hello.boot_id); i++)
 		m.hello.boot_id[i] = is_again ? 7 : (uint8_t)odds_next(o);
@@ -508,7 +509,7 @@ static struct fm_domain *net_token(void *ctx, const uint8_t token[FM_TOKEN_LEN],
 	(void)kind;
 	(void)key;
 	*tag = NULL;
-	return one_in(&p->odds, 10) ? NULL : p->domain;
+	return !p->lie && one_in(&p->odds, 10) ? NULL : p->domain;
 }
 
 static void net_arrived(void *ctx, void *tag, struct fm_conn *conn)
