@@ -39,6 +39,7 @@ enum placed {
 struct place {
 	struct fm_sink *s;
 	int dir;		/* of the final name; mostly the one that the tree was made in */
+	bool is_durable;
 	enum placed placed;
 	uint64_t old_ino;	/* of the version that is replaced */
 	char old_name[FM_STAGING_NAME_LEN + 1];	/* of the replaced version, in replaced_dir() */
@@ -90,7 +91,8 @@ static int place_twice(struct place *p)
 
 /*
  * Writes the inode of the old version into the lock file. If this process dies before that version
- * is put away, the next try does it. If the note fails, the version stays.
+ * is put away, the next try does it. If the note fails, the version stays. A power cut must not
+ * find the exchange on the disk and the note not, so that is synced first.
  */
 static void note_old(const struct place *p)
 {
@@ -99,7 +101,8 @@ static void note_old(const struct place *p)
 	if (fm_staging_read(p->s->lock, &state) < 0)
 		return;
 	state.old_ino = p->old_ino;
-	(void)fm_staging_write(p->s->lock, &state);
+	if (fm_staging_write(p->s->lock, &state) == 0 && p->is_durable)
+		(void)fm_tsys_fsync(p->s->lock);
 }
 
 static int place_over(struct place *p)
@@ -185,7 +188,7 @@ static void undo(const struct place *p)
 }
 
 /* Gives the tree its final name in p->dir, and syncs. After an error nothing has changed. */
-static int place_synced(struct place *p, bool is_durable, struct fm_err *err)
+static int place_synced(struct place *p, struct fm_err *err)
 {
 	struct fm_sink *s = p->s;
 	int ret = move_manifest(p, s->opts.parent, p->dir);
@@ -197,7 +200,7 @@ static int place_synced(struct place *p, bool is_durable, struct fm_err *err)
 		(void)move_manifest(p, p->dir, s->opts.parent);
 		return ret;
 	}
-	ret = is_durable ? fm_tsys_fsync(p->dir) : 0;
+	ret = p->is_durable ? fm_tsys_fsync(p->dir) : 0;
 	if (ret == 0)
 		return 0;
 	undo(p);
@@ -225,7 +228,7 @@ static void go_to(struct place *p, int dir)
  * have its name in the old version then, which nobody finds and which goes. Looked at before, and
  * again when it has its name: a version that comes later finds it there.
  */
-static int place_where_it_leads(struct place *p, bool is_durable, struct fm_err *err)
+static int place_where_it_leads(struct place *p, struct fm_err *err)
 {
 	struct fm_path_shown shown;
 	int dir = -1, ret = find_other(p, &dir, err);
@@ -233,7 +236,7 @@ static int place_where_it_leads(struct place *p, bool is_durable, struct fm_err 
 	for (int i = 0; ret >= 0 && i < FOLLOWED_MAX; i++) {
 		if (ret > 0)
 			go_to(p, dir);
-		ret = place_synced(p, is_durable, err);
+		ret = place_synced(p, err);
 		if (ret < 0)
 			return ret;
 		ret = find_other(p, &dir, err);
@@ -412,14 +415,14 @@ static void remove_staging(struct fm_sink *s)
  * Copies into the new version what was written to the old one while the new one was made. The old
  * version still has the .new name, which no sweep removes.
  */
-static void merge_late(struct place *p, bool is_durable)
+static void merge_late(struct place *p)
 {
 	struct fm_sink *s = p->s;
 	bool has_changed;
 	int ret = fm_sink_merge_late(s, replaced_dir(p), p->old_name, &has_changed, &p->late);
 
 	p->is_kept = ret < 0;
-	if (has_changed && is_durable && fm_sink_sync(s, &p->late) < 0)
+	if (has_changed && p->is_durable && fm_sink_sync(s, &p->late) < 0)
 		p->is_kept = true;
 }
 
@@ -428,7 +431,7 @@ static void merge_late(struct place *p, bool is_durable)
  * to another directory than the one that was compared. Whoever gave it that name may not have
  * synced it.
  */
-static int leave_same(struct place *p, bool is_durable, struct fm_err *err)
+static int leave_same(struct place *p, struct fm_err *err)
 {
 	struct fm_sink *s = p->s;
 	struct fm_path_shown shown;
@@ -450,12 +453,12 @@ static int leave_same(struct place *p, bool is_durable, struct fm_err *err)
 				  fm_path_show(s->opts.path, &shown));
 	if (ret < 0)
 		return fm_sink_fail(s, ret, "look at", NULL, 0, err);
-	return fm_sink_note_sync(s, is_durable ? fm_tsys_fsync(p->dir) : 0, "sync the directory of",
-				 err);
+	ret = p->is_durable ? fm_tsys_fsync(p->dir) : 0;
+	return fm_sink_note_sync(s, ret, "sync the directory of", err);
 }
 
 /* The tree has its final name: takes over late changes, and puts the old version away. */
-static void clear_up(struct place *p, bool is_durable)
+static void clear_up(struct place *p)
 {
 	struct fm_sink *s = p->s;
 
@@ -467,7 +470,7 @@ static void clear_up(struct place *p, bool is_durable)
 		fm_sink_note(s, "replaced by two renames, since the file system cannot exchange: "
 				"for a moment nothing was there");
 	if (p->placed != PLACED_FREE && fm_sink_keeps_old(s))
-		merge_late(p, is_durable);
+		merge_late(p);
 	if (s->has_unasked)
 		fm_sink_note(s, "files that may not be linked were copied: who has one open writes "
 				"on into the version that was replaced");
@@ -480,15 +483,14 @@ static void clear_up(struct place *p, bool is_durable)
 int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 {
 	struct fm_sink *s = fm_sink_of(t);
-	struct place p = { .s = s, .dir = s->opts.parent };
+	struct place p = { .s = s, .dir = s->opts.parent, .is_durable = is_durable };
 	int ret = fm_sink_may_go_on(s, err);
 
 	assert(s->state == FM_SINK_OPEN && (s->is_moved || s->is_same));
 	if (ret == 0)
-		ret = s->is_same ? leave_same(&p, is_durable, err)
-				 : place_where_it_leads(&p, is_durable, err);
+		ret = s->is_same ? leave_same(&p, err) : place_where_it_leads(&p, err);
 	if (ret == 0 && !s->is_same)
-		clear_up(&p, is_durable);
+		clear_up(&p);
 	if (ret == 0) {
 		s->state = FM_SINK_PUBLISHED;
 		remove_staging(s);

@@ -300,7 +300,7 @@ static void test_undo(void)
 		add_file("f", 2, 5000);
 		OK(apply());
 		OK(t->ops->prepare(t, true, &err));
-		fm_fault_arm("tree.fsync", 1);
+		fm_fault_arm("tree.fsync", 1 + i);	/* before an old one the lock is synced */
 		CU_ASSERT_EQUAL(t->ops->publish(t, true, &err), -EIO);
 		CU_ASSERT_TRUE(fm_fault_fired());
 		fm_fault_arm(NULL, 0);
@@ -312,6 +312,56 @@ static void test_undo(void)
 		CU_ASSERT_EQUAL(names_in(dir, ""), i);
 		scene_end();
 	}
+}
+
+/* ---- a power cut must not find a version replaced, and no word of it ---- */
+
+static uint64_t old_on_disk;	/* what a lock that was synced says of the old version */
+static uint64_t old_at_exchange;
+
+int fsync(int fd)
+{
+	struct fm_staging_state state;
+
+	if (fm_staging_read(fd, &state) == 0)
+		old_on_disk = state.old_ino;
+	return (int)syscall(SYS_fsync, fd);
+}
+
+static void at_exchange(void *ctx, const char *name)
+{
+	(void)ctx;
+	if (strcmp(name, "tree.rename_flags") == 0 && old_at_exchange == 0)
+		old_at_exchange = old_on_disk;
+}
+
+/* A version replaces another one. What the disk says of that one when names are exchanged. */
+static uint64_t old_noted(bool is_durable)
+{
+	old_on_disk = old_at_exchange = 0;
+	MUST(sink_new(replacing()));
+	pack_begin(0);
+	add_file("f", 2, 5000);
+	OK(apply());
+	OK(t->ops->prepare(t, is_durable, &err));
+	fm_fault_watch(at_exchange, NULL);
+	OK(t->ops->publish(t, is_durable, &err));
+	fm_fault_watch(NULL, NULL);
+	t->ops->close(t);
+	return old_at_exchange;
+}
+
+static void test_old_is_noted(void)
+{
+	ino_t old;
+
+	scene_begin(IN_MEMORY);
+	put_version(options(), 1);
+	CU_ASSERT_EQUAL(old_noted(false), 0);
+	old = ino_of("tree");
+	CU_ASSERT_EQUAL(old_noted(true), old);
+	CU_ASSERT_NOT_EQUAL(ino_of("tree"), old);
+	scene_end();
 }
 
 /* ---- a sync that failed tells so once: nothing after it may be believed ---- */
@@ -1347,6 +1397,7 @@ static const struct fm_test tests[] = {
 	{"whatever fails, a version is there whole, and the next try succeeds", test_each_failure},
 	{"a link that leads to what is too long is told as that", test_long_target},
 	{"a failing sync of the directory undoes the publication", test_undo},
+	{"which version is replaced is on the disk before it is", test_old_is_noted},
 	{"nothing is published after a failed sync", test_broken_sync},
 	{"an update that changes nothing syncs what is there", test_same_is_synced},
 	{"and makes it if too much would be put aside", test_look_is_full},
