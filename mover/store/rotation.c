@@ -437,12 +437,25 @@ static void forget_gone(const struct rotation *r)
 	}
 }
 
+/* It begins anew: 0. */
+static int say_damaged(const struct rotation *r)
+{
+	struct fm_path_shown shown;
+
+	fm_log_warn("store %s: what \"%s\" led to with --keep-last is not known any more, its "
+		    "record is damaged: what was published so far stays until somebody removes it",
+		    r->sd->store.name, fm_path_show(r->link, &shown));
+	return 0;
+}
+
 static int record(const struct rotation *r, const struct fm_rotation_entry *published)
 {
 	int ret;
 
 	pthread_mutex_lock(&r->sd->rotating);
 	ret = fm_rotation_record_read(r->parent.fd, r->parent.name, r->record);
+	if (ret == -EBADMSG)
+		ret = say_damaged(r);
 	if (ret == 0) {
 		forget_gone(r);
 		fm_rotation_record_add(r->record, published);

@@ -172,8 +172,9 @@ int fm_rotation_record_read(int dir, const char *link, struct fm_rotation_record
 	int64_t len = read_text(dir, link, &text);
 
 	if (len >= 0) {
-		if (fm_rotation_record_parse(text, (size_t)len, out) < 0 ||
-		    strcmp(out->link, link) != 0)
+		if (fm_rotation_record_parse(text, (size_t)len, out) < 0)
+			len = -EBADMSG;
+		else if (strcmp(out->link, link) != 0)
 			len = -ENOENT;
 		free(text);
 	}
@@ -183,7 +184,7 @@ int fm_rotation_record_read(int dir, const char *link, struct fm_rotation_record
 	return len < 0 && len != -ENOENT ? (int)len : 0;
 }
 
-static int write_made(int private, const struct fm_rotation_record *record, bool is_synced)
+static int write_made(int private, const struct fm_rotation_record *record)
 {
 	char *text = fm_sys_alloc(FM_ROTATION_RECORD_MAX);
 	int fd = text ? fm_tsys_open(private, MADE, O_WRONLY | O_CREAT | O_EXCL, 0600) : -ENOMEM;
@@ -191,7 +192,7 @@ static int write_made(int private, const struct fm_rotation_record *record, bool
 
 	if (fd >= 0)
 		ret = fm_tsys_write_all(fd, text, fm_rotation_record_print(record, text), 0);
-	if (ret == 0 && is_synced)
+	if (ret == 0)
 		ret = fm_sys_fsync(fd);
 	if (fd >= 0 && close(fd) < 0 && ret == 0)
 		ret = -errno;
@@ -207,7 +208,7 @@ int fm_rotation_record_write(int dir, const struct fm_rotation_record *record, b
 	if (private < 0)
 		return private;
 	name_of(record->link, name);
-	ret = write_made(private, record, is_synced);
+	ret = write_made(private, record);
 	if (ret == 0)
 		ret = fm_sys_rename(private, MADE, dir, name, 0);
 	if (ret < 0)

@@ -42,10 +42,16 @@ int fm_rotation_record_parse(const char *text, size_t size, struct fm_rotation_r
 size_t fm_rotation_record_print(const struct fm_rotation_record *record,
 				char out[static FM_ROTATION_RECORD_MAX]);
 
-/* The record of a link in the directory; of one that has none, or none that counts, count is 0. */
+/*
+ * The record of a link in the directory; of one that has none, or none that counts, count is 0.
+ * -EBADMSG: it is damaged; count is 0, too.
+ */
 int fm_rotation_record_read(int dir, const char *link, struct fm_rotation_record *out);
 
-/* Replaces it by one rename. is_synced: it is on the disk when it returns 0. */
+/*
+ * Replaces it by one rename. Its content is on the disk before, so a power cut leaves the old one
+ * or this. is_synced: it is there for good when this returns 0.
+ */
 int fm_rotation_record_write(int dir, const struct fm_rotation_record *record, bool is_synced);
 
 /* One more is the youngest, wherever it was. The oldest is forgotten if there are too many. */

@@ -87,9 +87,14 @@ static void test_last_ones_stay(void)
 }
 
 static int sync_error;		/* of every fsync, or 0 */
+static ino_t synced_file;	/* the last one */
 
 int fsync(int fd)
 {
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		synced_file = st.st_ino;
 	if (sync_error == 0)
 		return (int)syscall(SYS_fsync, fd);
 	errno = sync_error;
@@ -119,6 +124,77 @@ static void test_link_is_on_disk(void)
 	CU_ASSERT_EQUAL(rotate("t2", 2), 0);
 	CU_ASSERT_TRUE(!is_there("t0") && is_whole("t1") && is_whole("t2"));
 	end_with_record();
+}
+
+/* Where the one record is. */
+static void find_record(char path[static PATH_MAX])
+{
+	glob_t found;
+
+	CU_ASSERT_EQUAL_FATAL(glob(at(".fmove.*.rotation"), 0, NULL, &found), 0);
+	CU_ASSERT_EQUAL(found.gl_pathc, 1);
+	(void)snprintf(path, PATH_MAX, "%s", found.gl_pathv[0]);
+	globfree(&found);
+}
+
+/*
+ * Goal: a power cut leaves the old record or the new one, also where what was published need not be
+ *       on the disk: without a record, what it named stays for good.
+ */
+static void test_record_is_on_disk(void)
+{
+	for (unsigned is_durable = 0; is_durable < 2; is_durable++) {
+		char path[PATH_MAX];
+		struct stat st;
+
+		begin(ON_DISK, false);
+		s->is_durable = is_durable;
+		synced_file = 0;
+		publish(1, 1);
+		find_record(path);
+		CU_ASSERT_EQUAL(stat(path, &st), 0);
+		CU_ASSERT_EQUAL(synced_file, st.st_ino);
+		end_with_record();
+	}
+}
+
+/* What is written to standard error while a rotation leads to t2. */
+static void rotate_heard(char *heard, size_t len)
+{
+	int saved = dup(STDERR_FILENO), ends[2];
+	ssize_t got;
+
+	CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+	CU_ASSERT_TRUE(dup2(ends[1], STDERR_FILENO) >= 0);
+	CU_ASSERT_EQUAL(close(ends[1]), 0);
+	CU_ASSERT_EQUAL(rotate("t2", 1), 0);
+	CU_ASSERT_TRUE(dup2(saved, STDERR_FILENO) >= 0);
+	CU_ASSERT_EQUAL(close(saved), 0);
+	got = read(ends[0], heard, len - 1);
+	heard[got > 0 ? got : 0] = '\0';
+	CU_ASSERT_EQUAL(close(ends[0]), 0);
+}
+
+/* Goal: a record that a power cut emptied, or left full of zeros, is told of, and begun anew. */
+static void test_record_is_lost(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		char path[PATH_MAX], heard[1000];
+
+		begin(ON_DISK, false);
+		publish(2, 2);
+		find_record(path);
+		CU_ASSERT_EQUAL(truncate(path, 0), 0);
+		CU_ASSERT_EQUAL(truncate(path, i ? 100 : 0), 0);
+		make_tree("t2");
+		rotate_heard(heard, sizeof(heard));
+		CU_ASSERT_PTR_NOT_NULL(strstr(heard, "what \"l\" led to with --keep-last is not"));
+		CU_ASSERT_TRUE(is_whole("t0") && is_whole("t1"));
+		make_tree("t3");
+		CU_ASSERT_EQUAL(rotate("t3", 1), 0);
+		CU_ASSERT_TRUE(!is_there("t2") && is_whole("t3"));
+		end_with_record();
+	}
 }
 
 /* Fails each point that the text says, one blank behind the other. */
@@ -719,6 +795,8 @@ static void test_record_is_damaged(void)
 static const struct fm_test tests[] = {
 	{ "the last ones stay, and what is nobody's turn", test_last_ones_stay },
 	{ "nothing goes before the link is on the disk", test_link_is_on_disk },
+	{ "what is written down of it is on the disk", test_record_is_on_disk },
+	{ "what a power cut left of that is told of", test_record_is_lost },
 	{ "what has a name by now is looked at", test_what_has_the_name_now },
 	{ "an inode's number that is given again is not it", test_no_birth },
 	{ "what gets the name at the last look stays", test_replaced_at_last },
