@@ -242,6 +242,17 @@ int fm_journal_peek(int fd, struct fm_journal_opts *out, uint64_t *bytes_there)
 	return ret < 0 ? ret : fm_journal_peek_as(fd, &host, out, bytes_there);
 }
 
+bool fm_journal_is_blank(int fd)
+{
+	uint8_t head[FM_JOURNAL_HEAD_LEN];
+	int64_t len = fm_journal_file_read(fd, head, sizeof(head), 0);
+
+	for (int64_t i = 0; i < len; i++)
+		if (head[i] != 0)
+			return false;
+	return len >= 0;
+}
+
 /* ------------------------------------------------------------------------------------ appending */
 
 /* Records on their way to the file. */

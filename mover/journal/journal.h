@@ -71,4 +71,10 @@ int fm_journal_append(struct fm_journal *j, const struct fm_journal_entry *entri
  */
 int fm_journal_peek(int fd, struct fm_journal_opts *out, uint64_t *bytes_there);
 
+/*
+ * Whether the file is empty, or has nothing but zeros where a journal's head would be: one to which
+ * nothing was appended yet, or what a power cut left of one. fd as for fm_journal_peek().
+ */
+bool fm_journal_is_blank(int fd);
+
 #endif

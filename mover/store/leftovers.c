@@ -100,32 +100,26 @@ static int remove_claimed(const struct search *s, int dir, const char *name, con
 }
 
 /*
- * Removes a partial file that nobody can go on with: it came from a pipe, which has no journal, or
- * its journal is empty. -EPERM: it is neither.
+ * Removes a partial file that nobody can go on with: it came from a pipe, which has no journal.
+ * -EPERM: it did not.
  */
 static int remove_lost(const struct search *s, int dir, const char *name)
 {
 	char journal_name[FM_PARTIAL_NAME_MAX + 1];
-	struct stat st, of_journal;
+	struct stat st;
 	uint64_t hash;
-	int journal, file, ret = -EPERM;
+	int file, ret;
 
 	if (fm_partial_parse(name, &hash) != FM_PARTIAL_FILE)
 		return -EPERM;
 	fm_partial_name(hash, FM_PARTIAL_JOURNAL, journal_name);
-	journal = claim(s, dir, journal_name, &of_journal);
-	if (journal < 0 ? journal != -ENOENT : of_journal.st_size > 0)
-		goto close_journal;
+	if (fm_sys_fstatat(dir, journal_name, &st) != -ENOENT)
+		return -EPERM;
 	file = claim(s, dir, name, &st);
 	if (file < 0)
-		goto close_journal;
+		return -EPERM;
 	ret = s->is_dry ? 0 : remove_claimed(s, dir, name, &st);
-	if (ret == 0 && !s->is_dry && journal >= 0)
-		ret = fm_sys_unlinkat(dir, journal_name, 0);	/* last: its lock guards both */
 	close(file);
-close_journal:
-	if (journal >= 0)
-		close(journal);
 	return ret;
 }
 

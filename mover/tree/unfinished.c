@@ -154,13 +154,28 @@ static int lock_journal(int parent, int journal, const char *name, bool is_dry)
 	return by_fd.st_ino == by_name.st_ino ? 0 : -EBUSY;	/* another one began meanwhile */
 }
 
+/*
+ * Whether a journal of ours is of that file, by its inode. One in which nothing is yet, or zeros
+ * after a power cut, names none: then the file has our owner. -EPERM: it is not.
+ */
+static int check_journal(int journal, const struct stat *file)
+{
+	struct fm_journal_opts head;
+	uint64_t bytes;
+	int ret = fm_journal_peek(journal, &head, &bytes);
+
+	if (ret == -EBADMSG)
+		return fm_journal_is_blank(journal) && file->st_uid == geteuid() ? 0 : -EPERM;
+	if (ret < 0)
+		return ret;
+	return head.ino == file->st_ino ? 0 : -EPERM;
+}
+
 /* The journal's lock guards both. freed NULL: it is only asked. */
 static int remove_file(int parent, const struct fm_unfinished *u, int journal,
 		       const char *journal_name, const struct fm_tree_freed *freed)
 {
-	struct fm_journal_opts head;
 	struct stat st, file;
-	uint64_t bytes;
 	int ret = lock_journal(parent, journal, journal_name, !freed);
 
 	if (ret == 0)
@@ -168,13 +183,11 @@ static int remove_file(int parent, const struct fm_unfinished *u, int journal,
 	if (ret == 0 && (!S_ISREG(st.st_mode) || st.st_uid != geteuid()))
 		ret = -EPERM;
 	if (ret == 0)
-		ret = fm_journal_peek(journal, &head, &bytes);
-	if (ret == 0)
 		ret = fm_tsys_fstatat(parent, u->found, &file);
-	if (ret == 0 && (head.ino != file.st_ino || !S_ISREG(file.st_mode)))
-		ret = -EPERM;
+	if (ret == 0)
+		ret = S_ISREG(file.st_mode) ? check_journal(journal, &file) : -EPERM;
 	if (ret < 0 || !freed)
-		return ret == -EBADMSG ? -EPERM : ret == -ENOENT ? 0 : ret;
+		return ret == -ENOENT ? 0 : ret;
 	ret = fm_tsys_unlink(parent, u->found, 0);
 	if (ret == 0 && freed->used)
 		freed->used(freed->ctx, -(int64_t)file.st_size);

@@ -8,8 +8,8 @@
  * with the first two. In a caller's directory no daemon looks after them.
  *
  * Who else may write to that directory can give anything one of these names. So nothing goes but
- * what a journal of ours names by its inode, or has a lock file of ours; and nothing that somebody
- * works on.
+ * what a journal of ours names by its inode, or is our file beside one of ours in which nothing is
+ * yet, or has a lock file of ours; and nothing that somebody works on.
  */
 #ifndef FM_TREE_UNFINISHED_H
 #define FM_TREE_UNFINISHED_H

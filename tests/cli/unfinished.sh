@@ -96,6 +96,23 @@ done
 rmdir "${tree%.tree}.new"
 ok fmove purge --unfinished d
 [ -z "$(ls -A d)" ] || bad "something is left of it: $(ls -lAR d)"
+# Of a file that was cut off before its first record, or of whose journal a power cut left zeros; not what somebody else wrote there.
+for i in 1 2 3; do
+	echo came >d/.fmove.00000000000000b$i.part
+done
+: >d/.fmove.00000000000000b1.journal
+truncate -s 100 d/.fmove.00000000000000b2.journal
+truncate -s 5000 d/.fmove.00000000000000b3.journal
+ok fmove purge --unfinished -n d
+grep -q 'would remove 3 unfinished' out && [ "$(ls -A d | wc -l)" -eq 6 ] || bad "purge -n of empty journals: $(cat out; ls -lA d)"
+ok fmove purge --unfinished d
+[ -z "$(ls -A d)" ] || bad "something is left of them: $(ls -lA d)"
+echo mine >d/.fmove.00000000000000b4.part
+truncate -s 100 d/.fmove.00000000000000b4.journal
+echo no >>d/.fmove.00000000000000b4.journal
+no 6 'stays: nothing says' fmove purge --unfinished d
+[ "$(ls -A d | wc -l)" -eq 2 ] || bad "something else went: $(ls -lA d)"
+rm d/.fmove.00000000000000b4.*
 # What a get kept, under the name that it had.
 mkdir -m 700 d/.fmove.00000000000000ab.kept && mkdir d/.fmove.00000000000000ab.kept/tree
 touch "d/.fmove.00000000000000ab.kept/.fmove.held.$(printf %016x "$(stat -c %i d/.fmove.00000000000000ab.kept/tree)")"
@@ -201,7 +218,7 @@ no 3 'stays: nothing says' fmove purge --unfinished -n n2:s
 no 3 'stays: nothing says' fmove purge --unfinished n2:s
 [ "$(find "$src" -name '.fmove.*.part')" = "$src/own/.fmove.00000000000000ad.part" ] || bad "pages: $(find "$src" -name '.fmove.*')"
 rm "$src"/own/.fmove.*
-# What came before a node is killed, and nobody can go on with: from a pipe, without a journal; or with one in which nothing is.
+# What came before a node is killed, and nobody can go on with: from a pipe, without a journal; or with one in which nothing is, or zeros.
 slow 1
 cat "$src/file" | fmove put --quiet - n2:s/piped 2>/dev/null &
 get=$!
@@ -213,12 +230,14 @@ wait $get 2>/dev/null
 fast 1
 cp "$src/file" "$src/own/.fmove.00000000000000ad.part"
 : >"$src/own/.fmove.00000000000000ad.journal"
+cp "$src/file" "$src/own/.fmove.00000000000000ae.part"
+truncate -s 5000 "$src/own/.fmove.00000000000000ae.journal"
 start_again n2
 reachable 2
-[ "$(how_many)" -eq 2 ] || bad "not two are left: $(find "$src" -name '.fmove.*')"
+[ "$(how_many)" -eq 3 ] || bad "not three are left: $(find "$src" -name '.fmove.*')"
 ok fmove purge --unfinished -n n2:s
-grep -q 'would remove 2 unfinished' out || bad "purge -n of what nobody goes on with: $(cat out)"
-[ "$(how_many)" -eq 2 ] || bad "purge -n removed something"
+grep -q 'would remove 3 unfinished' out || bad "purge -n of what nobody goes on with: $(cat out)"
+[ "$(how_many)" -eq 3 ] || bad "purge -n removed something"
 ok fmove purge --unfinished n2:s
 [ -z "$(find "$src" -name '.fmove.*')" ] || bad "something is left: $(find "$src" -name '.fmove.*')"
 no 2 'leave out the path' fmove purge --unfinished n2:s/deep

@@ -631,6 +631,28 @@ static void test_peek(void)
 	CU_ASSERT_EQUAL(fm_journal_peek(fd, &opts, &there), -EBADF);
 }
 
+/* Goal: nothing but what no record came to, or what a power cut left of it, is blank. */
+static void test_is_blank(void)
+{
+	static char bytes[HEAD + 1];
+	int fd = file_of(golden, sizeof(golden) - 1);
+
+	CU_ASSERT_FALSE(fm_journal_is_blank(fd));
+	close(fd);
+	CU_ASSERT_FALSE(fm_journal_is_blank(fd));
+	for (size_t len = 0; len <= sizeof(bytes); len++) {
+		fd = file_of(bytes, len);
+		CU_ASSERT_TRUE(fm_journal_is_blank(fd));
+		if (len > 0) {
+			bytes[len - 1] = 1;
+			CU_ASSERT_EQUAL(pwrite(fd, bytes, len, 0), (ssize_t)len);
+			bytes[len - 1] = 0;
+			CU_ASSERT_EQUAL(fm_journal_is_blank(fd), len > HEAD);
+		}
+		close(fd);
+	}
+}
+
 /* With this machine's own identity, by the public functions. */
 static void test_this_machine(void)
 {
@@ -1225,6 +1247,7 @@ static const struct fm_test tests[] = {
 	{ "what is no journal is none", test_no_journal },
 	{ "a journal that is no longer synced does not say it is", test_no_longer_synced },
 	{ "peeking counts bytes and changes nothing", test_peek },
+	{ "a blank one is known", test_is_blank },
 	{ "a journal of this machine is found again on it", test_this_machine },
 	{ "pieces add up, each byte once", test_pieces },
 	{ "an empty file is complete", test_empty_file },
