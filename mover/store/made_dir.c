@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "mover/base/env.h"
@@ -15,7 +16,6 @@
 #include "mover/tree/staging.h"
 #include "mover/tree/tsys.h"
 
-#define MADE_NAME "made"	/* inside of the private one */
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 
 /*
@@ -65,24 +65,24 @@ static int place(int private, int fd, int parent, const char *name, uid_t uid, g
 	int ret = try_to_give(fd, uid, gid);
 
 	if (ret == 0)
-		ret = fm_tsys_rename_free(private, MADE_NAME, parent, name);
+		ret = fm_tsys_rename_free(private, FM_MADE_NAME, parent, name);
 	return ret < 0 ? ret : fm_sys_fchown(fd, uid, gid);
 }
 
 static int make_inside(int private, int parent, const char *name, uid_t uid, gid_t gid)
 {
-	int ret = fm_sys_mkdirat(private, MADE_NAME, 0777);
+	int ret = fm_sys_mkdirat(private, FM_MADE_NAME, 0777);
 	int fd;
 
 	if (ret < 0)
 		return ret;
-	fd = fm_sys_open_beneath(private, MADE_NAME, DIR_FLAGS);
+	fd = fm_sys_open_beneath(private, FM_MADE_NAME, DIR_FLAGS);
 	ret = fd < 0 ? fd : place(private, fd, parent, name, uid, gid);
 	if (fd >= 0)
 		close(fd);
 	if (ret < 0)
 		/* it may have its name already */
-		(void)unlinkat(private, MADE_NAME, AT_REMOVEDIR);
+		(void)unlinkat(private, FM_MADE_NAME, AT_REMOVEDIR);
 	return ret;
 }
 
@@ -111,4 +111,55 @@ int fm_made_dir(int parent, const char *name, uid_t uid, gid_t gid)
 	close(private);
 	(void)unlinkat(parent, temp, AT_REMOVEDIR);	/* what stays is swept */
 	return ret;
+}
+
+/* ---- what a crash left ---- */
+
+static int is_other(void *ctx, int dir, const char *name)
+{
+	(void)ctx;
+	(void)dir;
+	return strcmp(name, FM_MADE_NAME) != 0 && strcmp(name, FM_MADE_RECORD) != 0;
+}
+
+static int remove_record(int private)
+{
+	struct stat st;
+	int ret = fm_sys_fstatat(private, FM_MADE_RECORD, &st);
+
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
+		return -EPERM;
+	return fm_sys_unlinkat(private, FM_MADE_RECORD, 0);
+}
+
+static int remove_made(int private)
+{
+	struct stat st;
+	int ret = fm_sys_fstatat(private, FM_MADE_NAME, &st);
+
+	if (ret < 0)
+		return ret == -ENOENT ? 0 : ret;
+	if (S_ISLNK(st.st_mode))
+		return fm_sys_unlinkat(private, FM_MADE_NAME, 0);
+	ret = S_ISDIR(st.st_mode) ? fm_sys_unlinkat(private, FM_MADE_NAME, AT_REMOVEDIR) : -EPERM;
+	return ret == -ENOTEMPTY || ret == -EEXIST ? -EPERM : ret;
+}
+
+int fm_made_sweep(int parent, const char *name)
+{
+	int private = open_private(parent, name), ret = private;
+
+	if (private < 0)
+		return ret;
+	ret = fm_tsys_each_name(private, is_other, NULL);
+	if (ret == 0)
+		ret = remove_record(private);
+	else if (ret > 0)
+		ret = -EPERM;
+	if (ret == 0)
+		ret = remove_made(private);
+	close(private);
+	return ret < 0 ? ret : fm_sys_unlinkat(parent, name, AT_REMOVEDIR);
 }

@@ -38,7 +38,6 @@ _Static_assert(FM_ROTATION_RECORD_MAX >= HEAD_LEN + FM_NAME_LEN_MAX + 1 +
 					       TAIL_LEN,
 	       "the longest record fits");
 #define NAME_LEN (sizeof(".fmove.") - 1 + HEX_LEN + sizeof(".rotation") - 1)
-#define MADE "made"	/* in a private directory */
 
 static void name_of(const char *link, char out[static NAME_LEN + 1])
 {
@@ -187,9 +186,11 @@ int fm_rotation_record_read(int dir, const char *link, struct fm_rotation_record
 static int write_made(int private, const struct fm_rotation_record *record)
 {
 	char *text = fm_sys_alloc(FM_ROTATION_RECORD_MAX);
-	int fd = text ? fm_tsys_open(private, MADE, O_WRONLY | O_CREAT | O_EXCL, 0600) : -ENOMEM;
-	int ret = fd;
+	int fd = -ENOMEM, ret;
 
+	if (text)
+		fd = fm_tsys_open(private, FM_MADE_RECORD, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	ret = fd;
 	if (fd >= 0)
 		ret = fm_tsys_write_all(fd, text, fm_rotation_record_print(record, text), 0);
 	if (ret == 0)
@@ -210,9 +211,9 @@ int fm_rotation_record_write(int dir, const struct fm_rotation_record *record, b
 	name_of(record->link, name);
 	ret = write_made(private, record);
 	if (ret == 0)
-		ret = fm_sys_rename(private, MADE, dir, name, 0);
+		ret = fm_sys_rename(private, FM_MADE_RECORD, dir, name, 0);
 	if (ret < 0)
-		(void)unlinkat(private, MADE, 0);
+		(void)unlinkat(private, FM_MADE_RECORD, 0);
 	close(private);
 	(void)unlinkat(dir, temp, AT_REMOVEDIR);	/* what stays is swept */
 	return ret == 0 && is_synced ? fm_tsys_fsync(dir) : ret;

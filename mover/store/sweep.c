@@ -24,6 +24,7 @@
 #include "mover/journal/partial.h"
 #include "mover/store/group.h"
 #include "mover/store/group_dir.h"
+#include "mover/store/made_dir.h"
 #include "mover/store/path.h"
 #include "mover/store/store_dir.h"
 #include "mover/store/sys.h"
@@ -283,6 +284,8 @@ static void sweep_tree(struct sweep *sw, int dir, const char *name, const char *
 
 	if (is_aside || may_be_old(sw, dir, name))
 		ret = fm_staging_sweep(dir, name, &age, &told);
+	if (ret == -EPERM && kind == FM_STAGING_TREE)
+		ret = fm_made_sweep(dir, name);
 	if (ret == 0)
 		sw->removed++;
 	else if (ret == -EPERM)

@@ -26,7 +26,7 @@
 #include "mover/store/sys.h"
 #include "mover/tree/tsys.h"
 
-#define MADE "made"	/* in the private directory */
+#define MADE FM_MADE_NAME	/* in the private directory */
 #define TRIES_MAX 16
 
 struct link {
