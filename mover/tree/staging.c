@@ -106,25 +106,18 @@ static bool has_names_but(int dir, bool (*is_one)(const char *name))
 }
 
 /*
- * Whether it is empty or begins with zeros: what a power cut left of a file whose content nobody
- * waited for. ext4 can have its length on the disk before its content.
+ * Whether it is empty or all zeros: what a power cut left of a lock whose content nobody waited
+ * for. ext4 can have its length on the disk before its content.
  */
-static bool says_nothing(int fd)
-{
-	char head[64];	/* more than the lock, less than the head of a journal */
-	ssize_t len = pread(fd, head, sizeof(head), 0);
-
-	for (ssize_t i = 0; i < len; i++)
-		if (head[i] != '\0')
-			return false;
-	return len >= 0;
-}
-
 static bool is_lost_lock(int lock)
 {
-	struct stat st;
+	char text[STATE_LEN + 1];
+	ssize_t len = pread(lock, text, sizeof(text), 0);
 
-	return fm_tsys_fstat(lock, &st) == 0 && st.st_size <= STATE_LEN && says_nothing(lock);
+	for (ssize_t i = 0; i < len; i++)
+		if (text[i] != '\0')
+			return false;
+	return len >= 0 && len <= STATE_LEN;
 }
 
 /* Whether the directory has a journal of fmove, or what a power cut left of one. */
@@ -135,7 +128,7 @@ static bool has_journal(int dir)
 	uint64_t bytes;
 	struct stat st;
 	bool has = fd >= 0 && fm_tsys_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-		   (says_nothing(fd) || fm_journal_peek(fd, &journal, &bytes) == 0);
+		   (fm_journal_is_blank(fd) || fm_journal_peek(fd, &journal, &bytes) == 0);
 
 	if (fd >= 0)
 		close(fd);
