@@ -478,6 +478,16 @@ static void clear_up(struct place *p)
 		put_old_away(p);
 }
 
+/*
+ * The lock says of the replaced version where it is, until that has its other name on the disk: a
+ * power cut may bring back the one it had. If that sync fails, a copy too many may stay then.
+ */
+static void settle_old(const struct place *p)
+{
+	if (p->is_durable && p->placed != PLACED_FREE && !p->s->is_same)
+		(void)fm_tsys_fsync(replaced_dir(p));
+}
+
 /* ------------------------------------------------------------------------------------ the table */
 
 int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
@@ -493,6 +503,7 @@ int fm_sink_publish(struct fm_tree *t, bool is_durable, struct fm_err *err)
 		clear_up(&p);
 	if (ret == 0) {
 		s->state = FM_SINK_PUBLISHED;
+		settle_old(&p);
 		remove_staging(s);
 	}
 	go_to(&p, s->opts.parent);

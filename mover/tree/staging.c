@@ -72,18 +72,24 @@ static int check_owner(int dir)
 	return fm_tsys_is_private(&st) ? 0 : -EPERM;
 }
 
-static bool is_lock(const char *name)
+static bool is_lock(int dir, const char *name)
 {
+	(void)dir;
 	return strcmp(name, FM_STAGED_LOCK) == 0;
 }
 
-/* A name that is made in there. */
-static bool is_of_staging(const char *name)
+/*
+ * What is made in there. A file on its way from there may have changed places with what somebody
+ * saved just then, which is nowhere else: only a directory of that name is surely ours.
+ */
+static bool is_of_staging(int dir, const char *name)
 {
-	static const char *const names[] = {FM_STAGED_LOCK,	FM_STAGED_JOURNAL, FM_STAGED_DATA,
-					    FM_STAGED_SPOOL,	FM_STAGED_MANIFEST,
-					    FM_STAGED_CARRIED, FM_STAGED_MADE};
+	static const char *const names[] = {FM_STAGED_LOCK,  FM_STAGED_JOURNAL,	 FM_STAGED_DATA,
+					    FM_STAGED_SPOOL, FM_STAGED_MANIFEST, FM_STAGED_CARRIED};
+	struct stat st;
 
+	if (strcmp(name, FM_STAGED_MADE) == 0)
+		return fm_tsys_fstatat(dir, name, &st) == 0 && S_ISDIR(st.st_mode);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;
@@ -93,14 +99,13 @@ static bool is_of_staging(const char *name)
 
 static int is_other(void *ctx, int dir, const char *name)
 {
-	bool (*const *is_one)(const char *name) = ctx;
+	bool (*const *is_one)(int dir, const char *name) = ctx;
 
-	(void)dir;
-	return !(*is_one)(name);
+	return !(*is_one)(dir, name);
 }
 
 /* Whether it has names but those; also if nobody can say. */
-static bool has_names_but(int dir, bool (*is_one)(const char *name))
+static bool has_names_but(int dir, bool (*is_one)(int dir, const char *name))
 {
 	return fm_tsys_each_name(dir, is_other, &is_one) != 0;
 }

@@ -304,6 +304,28 @@ static void run_staging_lost(void)
 	CU_ASSERT_EQUAL(names_in(dir, ".fmove."), 0);
 }
 
+static void run_staging_lost_saved(void)
+{
+	char name[FM_STAGING_NAME_LEN + 1], in[FM_STAGING_NAME_LEN + 16];
+
+	fm_staging_name(FM_STAGING_TREE, "tree", name);
+	CU_ASSERT_EQUAL(mkdir(at(name), 0700), 0);
+	(void)snprintf(in, sizeof(in), "%s/lock", name);
+	write_lost(in, 50);
+	(void)snprintf(in, sizeof(in), "%s/journal", name);
+	write_lost(in, 0);
+	(void)snprintf(in, sizeof(in), "%s/made", name);
+	write_text(in, "saved");
+	CU_ASSERT_EQUAL(begin_get(1), -EPERM);
+	CU_ASSERT_EQUAL(access(at(in), F_OK), 0);
+}
+
+/* Goal: but not what a merge may have taken from its name just then, and is nowhere else. */
+static void test_staging_lost_saved(void)
+{
+	each_base(run_staging_lost_saved);
+}
+
 /* Goal: a tree comes to a name beside which a power cut left a staging directory, whatever the disk
  * has of its files. */
 static void test_staging_lost(void)
@@ -850,6 +872,7 @@ static const struct fm_test tests[] = {
 	{"and what takes those names meanwhile", test_staging_taken},
 	{"what was published is nothing to go on with", test_staging_back},
 	{"what a power cut left of a staging directory is gone on with", test_staging_lost},
+	{"unless something may be in it that is nowhere else", test_staging_lost_saved},
 	{"a power cut empties no mark", test_power_cut},
 	{"what an earlier version kept is known", test_earlier},
 	{"what no path can name is looked through, and goes", test_deep},
