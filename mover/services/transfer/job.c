@@ -26,6 +26,7 @@
 
 /* Waiting for a session, then for a connection: cables that come and go do not make it longer. */
 #define CONNECT_NS (6 * FM_NS_PER_S)
+#define SILENT_NS (5 * FM_NS_PER_S)	/* without an answer to what each second asks */
 #define STALL_NS (300 * FM_NS_PER_S)	/* no byte moved: longer than any disk that recovers */
 /* A chunk is what a limit lets go in so long, or who waits for the next one seems to stand still.
  * The node's limit is shared by many. */
@@ -1294,14 +1295,16 @@ static bool waits_for_somebody(const struct fm_job *j)
 }
 
 /*
- * Whether the peer says nothing, on no connection at all. Its session ends soon, or it is heard
- * again: that end says why, and names the cable, so what waits leaves it to that.
+ * Whether the peer says nothing, on no connection at all: it answers each second. Its session ends
+ * soon, or it is heard again: that end says why, and names the cable, so what waits leaves it to
+ * that.
  */
 static bool is_peer_silent(const struct fm_job *j)
 {
-	const struct fm_session *s = j->session;
+	uint64_t half_ns = j->engine->o.stall_ns / 2;
 
-	return fm_engine_now(j->engine) > s->heard_ns + j->engine->o.stall_ns / 2;
+	return fm_engine_now(j->engine) >
+	       j->session->heard_ns + (half_ns < SILENT_NS ? half_ns : SILENT_NS);
 }
 
 static void deadline_passed(struct fm_job *j)
