@@ -101,8 +101,7 @@ static void say_hello(struct talk *t)
 	static const uint16_t conns[] = {0, 1, 2, UINT16_MAX};
 	struct fm_wire_msg m = {.type = FM_WIRE_HELLO};
 	struct odds *o = &t->peer->odds;
-	bool is_again = t->peer->lie || !one_in(o, 8);
-	unsigned conn = t->peer->lie ? 3 : (unsigned)below(o, 4);
+	bool is_liar = t->peer->lie != NULL, is_again = is_liar || !one_in(o, 8);
 
 	if (t->is_dialled)
 		t->session = below(o, 4);
@@ -110,8 +109,8 @@ static void say_hello(struct talk *t)
 					 .version_max = t->peer->version,
 					 .name = fm_wire_str(t->peer->name),
 					 .session = t->is_dialled ? t->session : 1,
-					 .tcp_conns = conns[conn],
-					 .rdma_conns = conns[conn]};
+					 .tcp_conns = conns[is_liar ? 3 : below(o, 4)],
+					 .rdma_conns = conns[is_liar ? 3 : below(o, 4)]};
 	/* Mostly of the same run: of another one no session goes on. */
 	for (unsigned i = 0; i < sizeof(m.hello.boot_id); i++)
 		m.hello.boot_id[i] = is_again ? 7 : (uint8_t)odds_next(o);
