@@ -56,13 +56,17 @@ no 4 'no longer waited for, the time of --timeout is up; the job itself goes on'
 fmove wait --json --timeout 10ms "$id" >out 2>err
 [ $? -eq 4 ] && grep -q '"exit":4,.*"code":"ETIMEDOUT"' out || bad "wait --json when the time is up: $(cat out)"
 no 2 '--timeout 0: must be' fmove wait --timeout 0 "$id"
-# The daemon stands still until the time is up: each one is looked for all the same.
-kill -STOP "$(<"$dir/c/n1/pid")"
-fmove wait --timeout 10ms "$id" nojob >out 2>err &
-pause 0.3
-kill -CONT "$(<"$dir/c/n1/pid")"
-wait $!
-[ $? -eq 4 ] || bad "no time left for one job, and no other job: $? instead of 4"
+# The daemon stands still until the time is up: each one is looked for all the same, if it does not stand still for two seconds, as on a busy machine.
+for try in 1 2 3 4 5 6 7 8; do
+	kill -STOP "$(<"$dir/c/n1/pid")"
+	fmove wait --timeout 10ms "$id" nojob >out 2>err &
+	pause 0.3
+	kill -CONT "$(<"$dir/c/n1/pid")"
+	wait $!
+	status=$?
+	[ $status -eq 4 ] || bad "no time left for one job, and no other job: $status instead of 4"
+	! grep -q '^fmove: wait: nojob: you have' err || break
+done
 grep -q "^fmove: wait: nojob: you have no job nojob here" err || bad "no time left for one job, and no other job: $(cat err)"
 moving "$id"
 ok fmove cancel "$id"
@@ -84,14 +88,17 @@ grep -q "$cancelled: no longer waited for" err && bad "a job that was cancelled 
 ended() {
 	! kill -0 $waiting 2>/dev/null || grep -q '^State:.*Z' "/proc/$waiting/status"
 }
+# A put has more, and waits four times as long for that: of two that begin at once the wait ends first.
+fmove put -q --limit 50kB/s --timeout 2s big n2:s/silent >/dev/null 2>&1 &
+other=$!
 fmove wait -q --timeout 2s "$id" >out 2>err &
 waiting=$!
-await catches $waiting || bad "wait does not begin: $(cat err)"
+await catches $waiting && await catches $other || bad "wait or put does not begin: $(cat err)"
 sleep 0.5
 kill -STOP "$(cat "$dir/c/n1/pid")"
-HANG_S=45 await ended || bad "--timeout does not end a wait when fmoved falls silent: $(cat err)"
-wait $waiting
-[ $? -eq 4 ] || bad "wait --timeout, and fmoved fell silent: $(cat err)"
+wait -n -p first $waiting $other
+[ $? -eq 4 ] && [ "$first" = $waiting ] || bad "wait --timeout takes as long as a put when fmoved falls silent: $(cat err)"
+wait $other
 fmove wait -q --timeout 300ms "$id" "$done" >out 2>err &
 waiting=$!
 HANG_S=45 await ended || bad "--timeout does not end a wait for fmoved, which is stopped"

@@ -22,6 +22,11 @@ comes() {
 	[ -n "$(find "$dir/c/n3/cache/partial" -name .together)" ]
 }
 await comes || bad "nothing comes to n3: $(cat err)"
+# Who has said nothing of the run yet is not waited for.
+is_in() {
+	grep -q 'n3 fetching' err
+}
+await is_in || bad "nobody says that n3 takes part: $(tail -c 300 err)"
 kill -STOP "$(cat "$dir/c/n3/pid")"
 is_named() {
 	grep -q 'n3 silent' err
