@@ -42,6 +42,25 @@ if ! declare -F pause > /dev/null; then
 	}
 fi
 
+# await_end PID: waits for its end. One that does not come within half of HANG_S is told of with what its threads hang in.
+await_end() {
+	local end=$((SECONDS + HANG_S / 2)) ms=20 pause_s task
+
+	while kill -0 "$1" 2> /dev/null; do
+		if ((SECONDS >= end)); then
+			echo "process $1 does not end:" >&2
+			for task in "/proc/$1/task"/*; do
+				cat "$task/comm" "$task/wchan" "$task/syscall" "$task/stack" >&2
+				echo >&2
+			done
+			return 1
+		fi
+		printf -v pause_s '0.%03d' $ms
+		pause "$pause_s"
+		ms=$((ms < 300 ? ms * 3 / 2 : 300))
+	done
+}
+
 # sample COUNT: so many rounds, seconds or points of what a full count only finds more often. In check-fast
 # (FM_SAMPLE=2) half of them.
 sample() {

@@ -116,9 +116,7 @@ node_stop() {
 
 	pid=$(cat "$1/pid")
 	kill "$pid" 2>/dev/null || true
-	while kill -0 "$pid" 2>/dev/null; do
-		pause 0.05
-	done
+	await_end "$pid"
 }
 
 # json KEY: the value of the first such key in the JSON on standard input, without quotes; empty if there is none. By the shell alone: in

@@ -251,6 +251,7 @@ nvmed_start() {
 # nvmed_end SIGNAL: and waits for its end.
 nvmed_end() {
 	check kill "-$1" "$nvmed"
+	await_end "$nvmed" || fail "fmove-nvmed does not end after SIG$1"
 	wait "$nvmed" || [ "$1" = KILL ] || fail "fmove-nvmed ended with status $?"
 }
 
