@@ -49,8 +49,9 @@ await_end() {
 	while kill -0 "$1" 2> /dev/null; do
 		if ((SECONDS >= end)); then
 			echo "process $1 does not end:" >&2
+			grep -E '^(State|SigPnd|ShdPnd|SigBlk|SigIgn|SigCgt)' "/proc/$1/status" >&2 || true
 			for task in "/proc/$1/task"/*; do
-				cat "$task/comm" "$task/wchan" "$task/syscall" "$task/stack" >&2
+				cat "$task/comm" "$task/wchan" "$task/syscall" "$task/stack" >&2 || true
 				echo >&2
 			done
 			return 1

@@ -274,7 +274,8 @@ slow 1
 ok fmove put -q --detach --group "$id" -r big n2:s/runs/10/tree
 job=$(cat out)
 moved runs/10/tree 10000
-pid=$(grep -Fxzl -- n2:s/runs/10/tree /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3)
+# Of this script: another one may run beside it on this machine.
+pid=$(grep -lz -- "$dir" $(grep -Fxzl -- n2:s/runs/10/tree /proc/[0-9]*/cmdline 2>/dev/null | sed 's/cmdline$/environ/') /dev/null | cut -d/ -f3)
 kill -KILL $pid 2>/dev/null || bad "nobody attends to $job"
 paused() {
 	fmove jobs --json | grep -q "\"job\":\"$job\".*\"paused\""

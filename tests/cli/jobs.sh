@@ -170,14 +170,14 @@ diff -r "$(store 1)/tree" "$(store 1)/back/tree" | grep -qx "Only in .*/tree/a/b
 
 # ---- what only its caller can touch: a process of the caller stays
 
-# attendant WORD: the process whose command line has this word.
+# attendant WORD: the process of this script whose command line has this word. Another one may run beside it on this machine.
 attendant() {
 	local at
 
 	# grep finds itself, too, and is gone by then.
 	for at in $(grep -Fxzl -- "$1" /proc/[0-9]*/cmdline 2>/dev/null); do
 		at=${at%/cmdline}
-		[ ! -e "$at" ] || echo "${at#/proc/}"
+		! grep -qz -- "$dir" "$at/environ" 2>/dev/null || echo "${at#/proc/}"
 	done
 }
 

@@ -121,7 +121,7 @@ refused 1 'no dataset here is called' $b fmove unstage "hf://~$a/models--me--m@$
 ok as $a fmove pin models--me--m
 ok as $a fmove datasets check models--me--m
 blob=$(readlink -f "$theirs/models--me--m/snapshots/$one/model.safetensors")
-printf X | dd of="$blob" bs=1 seek=4000000 conv=notrunc 2>/dev/null
+printf XXXX | dd of="$blob" bs=1 seek=4000000 conv=notrunc 2>/dev/null
 touch -d '2020-01-01 00:00:00' "$blob"
 as $a fmove datasets check models--me--m >out 2>err
 [ $? -eq 5 ] && grep -q 'own hub cache, which only he can read' out err || bad "damaged: $(cat out err)"

@@ -72,7 +72,7 @@ restart 1 stage.manifest_copy:1
 fails 'make the manifest of set'
 damaged=$(find "$dir/c/n1/cache/partial" -path '*/set/large')
 [ -n "$damaged" ] || bad "what came is not there: $(find "$dir/c/n1/cache/partial")"
-printf x | dd of="$damaged" bs=1 seek=1000 conv=notrunc status=none
+printf xxxx | dd of="$damaged" bs=1 seek=1000 conv=notrunc status=none
 touch -d "@100" "$damaged"
 fails 'n2:s/set before is damaged on the disk of the cache: that is thrown away'
 timeout "$HANG_S" fmove stage --nodes all n2:s/set >out 2>err || bad "damaged, again: $(cat err)"
@@ -106,7 +106,7 @@ timeout "$HANG_S" fmove stage --nodes n1 n2:s/same >out 2>err || bad "spoilt, an
 [[ $(<out) = */twin ]] || bad "spoilt, another copy: it is not that: $(cat out)"
 grep damaged err && bad "the copy that was here is called damaged"
 cp -a "$(store 2)/twin" "$(store 2)/third"
-printf x | dd of="$(<out)/f1" bs=1 seek=1000 conv=notrunc status=none
+printf xxxx | dd of="$(<out)/f1" bs=1 seek=1000 conv=notrunc status=none
 touch -r "$(store 2)/twin/f1" "$(<out)/f1"
 restart 1 stage.spoilt:3
 timeout "$HANG_S" fmove stage --nodes n1 n2:s/third >out 2>err && bad "spoilt, other bytes: it is here, though"

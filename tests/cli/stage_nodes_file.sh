@@ -57,7 +57,7 @@ is_whole 3
 [ "$(read_of 1)" -eq "$read" ] || bad "for who came late it was read again"
 
 # A damaged chunk comes again.
-chmod u+w "$data" && printf X | dd of="$data" bs=1 seek=5000000 conv=notrunc status=none && touch -r "$source" "$data" && chmod u-w "$data"
+chmod u+w "$data" && printf XXXX | dd of="$data" bs=1 seek=5000000 conv=notrunc status=none && touch -r "$source" "$data" && chmod u-w "$data"
 at 3 datasets check model >out 2>err || bad "it is not mended: $(cat out err)"
 cmp "$source" "$data" || bad "it was not mended"
 

@@ -76,7 +76,7 @@ look() {
 	shift
 	ip netns exec "${id}1" "$FMOVE_BIN/fmove" "$@" --config "$conf" >out 2>err
 	got=$?
-	[ $got -eq "$wanted" ] || bad "$*: status $got, not $wanted: $(tail -n 5 out err)"
+	[ $got -eq "$wanted" ] || bad "$*: status $got, not $wanted: $(cat out err)"
 }
 has() {
 	grep -qE -- "$1" out || bad "no \"$1\" in: $(cat out)"

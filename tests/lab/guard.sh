@@ -272,11 +272,15 @@ node_begin() {
 	: > "/out/serving.$GUEST.$LAB_BOOT"
 }
 
+# A guest that does not end is ended when the first one has waited enough, and leaves nothing: so it leaves its logs before, and says how far it is.
 node_serve() {
 	serve_orders
 	kill -0 $watch || fail "mount_watch has ended"
 	nvmed_end TERM
+	leave_logs
 	node_stop $D
+	leave_logs
+	say "both daemons have ended"
 	kill $watch
 	sync_point end
 }
