@@ -484,7 +484,7 @@ static void clear_up(struct place *p)
  */
 static void settle_old(const struct place *p)
 {
-	if (p->is_durable && p->placed != PLACED_FREE && !p->s->is_same)
+	if (p->is_durable && p->placed != PLACED_FREE)
 		(void)fm_tsys_fsync(replaced_dir(p));
 }
 

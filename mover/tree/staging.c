@@ -78,18 +78,35 @@ static bool is_lock(int dir, const char *name)
 	return strcmp(name, FM_STAGED_LOCK) == 0;
 }
 
+static int is_any(void *ctx, int dir, const char *name)
+{
+	(void)ctx;
+	(void)dir;
+	(void)name;
+	return 1;
+}
+
+static bool is_empty_dir(int parent, const char *name)
+{
+	int dir = fm_tsys_open(parent, name, DIR_FLAGS, 0);
+	bool is = dir >= 0 && fm_tsys_each_name(dir, is_any, NULL) == 0;
+
+	if (dir >= 0)
+		close(dir);
+	return is;
+}
+
 /*
- * What is made in there. A file on its way from there may have changed places with what somebody
- * saved just then, which is nowhere else: only a directory of that name is surely ours.
+ * What is made in there. An entry on its way from there may have changed places with what somebody
+ * saved just then, which is nowhere else: only an empty directory of that name is surely ours.
  */
 static bool is_of_staging(int dir, const char *name)
 {
 	static const char *const names[] = {FM_STAGED_LOCK,  FM_STAGED_JOURNAL,	 FM_STAGED_DATA,
 					    FM_STAGED_SPOOL, FM_STAGED_MANIFEST, FM_STAGED_CARRIED};
-	struct stat st;
 
 	if (strcmp(name, FM_STAGED_MADE) == 0)
-		return fm_tsys_fstatat(dir, name, &st) == 0 && S_ISDIR(st.st_mode);
+		return is_empty_dir(dir, name);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;

@@ -317,6 +317,11 @@ static void run_staging_lost_saved(void)
 	(void)snprintf(in, sizeof(in), "%s/made", name);
 	write_text(in, "saved");
 	CU_ASSERT_EQUAL(begin_get(1), -EPERM);
+	CU_ASSERT_EQUAL(unlink(at(in)), 0);
+	CU_ASSERT_EQUAL(mkdir(at(in), 0700), 0);
+	(void)snprintf(in, sizeof(in), "%s/made/f", name);
+	write_text(in, "saved");
+	CU_ASSERT_EQUAL(begin_get(1), -EPERM);
 	CU_ASSERT_EQUAL(access(at(in), F_OK), 0);
 }
 

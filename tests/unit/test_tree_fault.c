@@ -8,6 +8,7 @@
  * Method: fail the n-th fault point, n = 1, 2, 3 ... until a transfer ends without the fault: then
  * every point was tried.
  */
+#include <glob.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -319,12 +320,36 @@ static void test_undo(void)
 static uint64_t old_on_disk;	/* what a lock that was synced says of the old version */
 static uint64_t old_at_exchange;
 
+static bool is_settled;	/* the .new name's end is on the disk, and the lock says where it was */
+
+/* What the one lock in the scene says of the old version; 0: there is none, or it says nothing. */
+static uint64_t old_in_lock(void)
+{
+	struct fm_staging_state state = {.old_ino = 0};
+	glob_t found;
+	int fd;
+
+	if (glob(at(".fmove.*.tree/lock"), 0, NULL, &found) == 0) {
+		fd = open(found.gl_pathv[0], O_RDONLY);
+		(void)fm_staging_read(fd, &state);
+		close(fd);
+	}
+	globfree(&found);
+	return state.old_ino;
+}
+
 int fsync(int fd)
 {
 	struct fm_staging_state state;
+	struct stat st;
+	glob_t found;
 
 	if (fm_staging_read(fd, &state) == 0)
 		old_on_disk = state.old_ino;
+	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) && old_in_lock() != 0) {
+		is_settled |= glob(at(".fmove.*.new"), 0, NULL, &found) == GLOB_NOMATCH;
+		globfree(&found);
+	}
 	return (int)syscall(SYS_fsync, fd);
 }
 
@@ -339,6 +364,7 @@ static void at_exchange(void *ctx, const char *name)
 static uint64_t old_noted(bool is_durable)
 {
 	old_on_disk = old_at_exchange = 0;
+	is_settled = false;
 	MUST(sink_new(replacing()));
 	pack_begin(0);
 	add_file("f", 2, 5000);
@@ -358,8 +384,10 @@ static void test_old_is_noted(void)
 	scene_begin(IN_MEMORY);
 	put_version(options(), 1);
 	CU_ASSERT_EQUAL(old_noted(false), 0);
+	CU_ASSERT_FALSE(is_settled);
 	old = ino_of("tree");
 	CU_ASSERT_EQUAL(old_noted(true), old);
+	CU_ASSERT_TRUE(is_settled);
 	CU_ASSERT_NOT_EQUAL(ino_of("tree"), old);
 	scene_end();
 }
@@ -1397,7 +1425,8 @@ static const struct fm_test tests[] = {
 	{"whatever fails, a version is there whole, and the next try succeeds", test_each_failure},
 	{"a link that leads to what is too long is told as that", test_long_target},
 	{"a failing sync of the directory undoes the publication", test_undo},
-	{"which version is replaced is on the disk before it is", test_old_is_noted},
+	{"which version is replaced is on the disk until it has another name",
+	 test_old_is_noted},
 	{"nothing is published after a failed sync", test_broken_sync},
 	{"an update that changes nothing syncs what is there", test_same_is_synced},
 	{"and makes it if too much would be put aside", test_look_is_full},
