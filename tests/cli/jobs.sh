@@ -89,13 +89,19 @@ ended() {
 	! kill -0 $waiting 2>/dev/null || grep -q '^State:.*Z' "/proc/$waiting/status"
 }
 # A put has more, and waits four times as long for that: of two that begin at once the wait ends first.
-fmove put -q --limit 50kB/s --timeout 2s big n2:s/silent >/dev/null 2>&1 &
-other=$!
-fmove wait -q --timeout 2s "$id" >out 2>err &
-waiting=$!
-await catches $waiting && await catches $other || bad "wait or put does not begin: $(cat err)"
-sleep 0.5
-kill -STOP "$(cat "$dir/c/n1/pid")"
+# Where one of them had ended before the daemon was silent, once more, with more time.
+for time in 2 8 32; do
+	fmove put -q --limit 50kB/s --timeout ${time}s big n2:s/silent >/dev/null 2>&1 &
+	other=$!
+	fmove wait -q --timeout ${time}s "$id" >out 2>err &
+	waiting=$!
+	await catches $waiting && await catches $other || bad "wait or put does not begin: $(cat err)"
+	sleep 0.5
+	kill -STOP "$(cat "$dir/c/n1/pid")"
+	ended || waiting=$other ended || break
+	kill -CONT "$(cat "$dir/c/n1/pid")"
+	wait $waiting $other
+done
 wait -n -p first $waiting $other
 [ $? -eq 4 ] && [ "$first" = $waiting ] || bad "wait --timeout takes as long as a put when fmoved falls silent: $(cat err)"
 wait $other

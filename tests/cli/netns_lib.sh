@@ -30,7 +30,7 @@ netns_down() {
 	local i
 
 	for i in "$@"; do
-		[ ! -e "$dir/n$i/pid" ] || node_stop "$dir/n$i"
+		[ ! -e "$dir/n$i/pid" ] || node_stop "$dir/n$i" || bad "n$i does not end"
 		[ "$fails" -eq 0 ] || [ ! -e "$dir/n$i/log" ] || { echo "-- log of n$i"; tail -n 25 "$dir/n$i/log"; } >&2
 	done
 	for i in "$@"; do

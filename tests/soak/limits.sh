@@ -35,7 +35,7 @@ clean_up() {
 	local i
 
 	for i in 1 2; do
-		[ ! -e "$dir/n$i/pid" ] || node_stop "$dir/n$i"
+		[ ! -e "$dir/n$i/pid" ] || node_stop "$dir/n$i" || true
 		ip netns del "$id$i" 2>/dev/null || true
 	done
 	[ ! -d "$group" ] || rmdir "$group" || true
