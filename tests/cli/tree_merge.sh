@@ -70,8 +70,13 @@ looks() {
 	sums "$target"
 }
 
+# What was replaced has links to some of it until it is removed, which may be behind the answer.
+are_same_extras() {
+	names_of | diff extras.before - >extras.diff
+}
+
 same_extras() {
-	names_of | diff extras.before - >extras.diff || bad "$way: what only the target has is another: $(head -n 6 extras.diff)"
+	await are_same_extras || bad "$way: what only the target has is another: $(head -n 6 extras.diff)"
 	[ "$target/mine" -ef "$target/only/mine2" ] || bad "$way: hard links are two files now"
 	[ "$(cat "$target/only/$odd")" = odd ] || bad "$way: the content of an odd name"
 }
@@ -118,11 +123,16 @@ built() {
 
 # move OPTION..., and nothing was built for it.
 moves_nothing() {
+	local try
+
 	touch built.after
-	built >built.before
-	ok move "$@" || return
-	built >built.after
-	cmp -s built.before built.after || bad "$way: $*: something was built where nothing differs: $(diff built.before built.after | head -n 4)"
+	for try in 1 2 3; do	# what was replaced before may be removed meanwhile
+		built >built.before
+		ok move "$@" || return
+		built >built.after
+		! cmp -s built.before built.after || return 0
+	done
+	bad "$way: $*: something was built where nothing differs: $(diff built.before built.after | head -n 4)"
 }
 
 # Nothing differs: nothing is published, and nothing was made.
